@@ -1,0 +1,3 @@
+//! The `pilaster` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! SQL over every format Pilaster opens.

@@ -1,0 +1,5 @@
+//! Bytes to values and back.
+
+mod error;
+
+pub use error::{DecodeError, Result};
