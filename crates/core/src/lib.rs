@@ -1,1 +1,57 @@
-//! What all formats share.
+//! What all formats share, said once.
+//!
+//! | module | what it says |
+//! | --- | --- |
+//! | [`source`] | where bytes come from: [`Source`], with positioned reads |
+//! | [`dataset`] | what a file or a table is: [`Dataset`], [`Scan`], [`Split`] |
+//! | [`predicate`] | which rows are wanted: [`Predicate`], evaluated on rows, on zones and on key ranges |
+//! | [`rows`] | sets of row positions: [`RowRanges`] |
+//! | [`describe`] | what a file says of itself: structure, pages, column statistics |
+//! | [`verify`] | what is wrong with a file: [`Finding`], [`VerifyReport`] |
+//! | [`salvage`] | which rows could not be given: [`LossLog`], [`LostRows`] |
+//! | [`atomic`] | files and folders that appear complete or not at all |
+//! | [`limits`] | how much a file may make us allocate: [`Limits`] |
+//! | [`progress`] | how far long work has come: [`Progress`] |
+//! | [`views`] | Arrow string views over decoded bytes, without a copy |
+//! | [`error`] | what failed, where, what was expected and what was found: [`Error`] |
+//!
+//! # Features
+//!
+//! | feature | gives |
+//! | --- | --- |
+//! | `object_store` | sources on S3, GCS, Azure and HTTP |
+//! | `hdfs` | sources on HDFS |
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        reason = "tests compute with known values"
+    )
+)]
+
+pub mod atomic;
+pub mod dataset;
+pub mod describe;
+pub mod error;
+pub mod limits;
+pub mod predicate;
+pub mod progress;
+pub mod rows;
+pub mod salvage;
+pub mod source;
+pub mod verify;
+pub mod views;
+
+pub use atomic::{AtomicFile, AtomicFolder};
+pub use dataset::{BatchReader, Dataset, DatasetRef, OnDamage, Scan, ScanRequest, Split};
+pub use error::{Error, ErrorKind, Position, Result};
+pub use limits::Limits;
+pub use predicate::{CompareOp, Literal, Predicate, col, lit};
+pub use progress::Progress;
+pub use rows::RowRanges;
+pub use salvage::{LossLog, LostRows};
+pub use source::{Source, SourceRef};
+pub use verify::{Finding, Severity, VerifyDepth, VerifyReport};

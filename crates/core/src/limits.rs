@@ -1,0 +1,69 @@
+//! How much a file may make a reader allocate.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Upper bounds that every length and count read from a file passes before memory is reserved for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest header or footer message, in bytes.
+    pub metadata_bytes: u64,
+    /// Largest stored block or page, in bytes.
+    pub block_bytes: u64,
+    /// Largest block or page after decompression and decoding, in bytes.
+    pub decoded_bytes: u64,
+    /// Deepest nesting of an index tree or a nested type.
+    pub depth: u32,
+}
+
+impl Default for Limits {
+    /// 64 MiB of metadata, 256 MiB per block before and after decoding, 32 levels.
+    fn default() -> Self {
+        const MIB: u64 = 1 << 20;
+        Self { metadata_bytes: 64 * MIB, block_bytes: 256 * MIB, decoded_bytes: 256 * MIB, depth: 32 }
+    }
+}
+
+impl Limits {
+    /// A metadata length as a `usize`, if it is within the limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`]
+    pub fn metadata(&self, bytes: u64) -> Result<usize> {
+        within("metadata_bytes", self.metadata_bytes, bytes)
+    }
+
+    /// The stored length of a block as a `usize`, if it is within the limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`]
+    pub fn block(&self, bytes: u64) -> Result<usize> {
+        within("block_bytes", self.block_bytes, bytes)
+    }
+
+    /// The decoded length of a block as a `usize`, if it is within the limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`]
+    pub fn decoded(&self, bytes: u64) -> Result<usize> {
+        within("decoded_bytes", self.decoded_bytes, bytes)
+    }
+}
+
+fn within(limit: &'static str, max: u64, found: u64) -> Result<usize> {
+    match usize::try_from(found) {
+        Ok(length) if found <= max => Ok(length),
+        _ => Err(Error::new(ErrorKind::LimitExceeded { limit, max, found })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_limit_that_was_passed() {
+        let limits = Limits { block_bytes: 10, ..Limits::default() };
+        assert_eq!(limits.block(10).unwrap(), 10);
+        assert_eq!(limits.block(11).unwrap_err().to_string(), "11 is over the limit block_bytes = 10");
+    }
+}

@@ -1,0 +1,108 @@
+//! A predicate resolved against a schema.
+
+use arrow_cast::{CastOptions, can_cast_types, cast, cast_with_options};
+use arrow_schema::{DataType, Schema};
+
+use super::{CompareOp, Literal, Predicate};
+use crate::dataset::column_index;
+use crate::error::{Error, Result};
+
+/// A predicate whose columns are positions in a schema, whose literals fit the columns' types, and in which `NOT` has
+/// been pushed down to the comparisons.
+#[derive(Debug, Clone)]
+pub struct BoundPredicate(pub(super) Bound);
+
+/// See [`BoundPredicate`].
+#[derive(Debug, Clone)]
+pub(super) enum Bound {
+    /// Compare column `column` with `value`, after casting the column to `value`'s type if `cast` says so.
+    Compare {
+        column: usize,
+        op: CompareOp,
+        value: Literal,
+        cast: Option<DataType>,
+    },
+    /// True exactly where the column is null (or is not).
+    IsNull {
+        column: usize,
+        negated: bool,
+    },
+    And(Vec<Bound>),
+    Or(Vec<Bound>),
+}
+
+impl Predicate {
+    /// Resolves columns and types.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::InvalidInput`] if a column is not in `schema` or a literal cannot be compared with it.
+    pub fn bind(&self, schema: &Schema) -> Result<BoundPredicate> {
+        Ok(BoundPredicate(bind(self, schema, false)?))
+    }
+}
+
+fn bind(predicate: &Predicate, schema: &Schema, negated: bool) -> Result<Bound> {
+    let all = |parts: &[Predicate]| {
+        parts.iter().map(|part| bind(part, schema, negated)).collect::<Result<Vec<_>>>()
+    };
+    Ok(match predicate {
+        Predicate::Compare { column, op, value } => {
+            bind_compare(schema, column, if negated { op.negated() } else { *op }, value)?
+        }
+        Predicate::In { column, values } => {
+            let op = if negated { CompareOp::NotEq } else { CompareOp::Eq };
+            let parts =
+                values.iter().map(|value| bind_compare(schema, column, op, value)).collect::<Result<_>>()?;
+            if negated { Bound::And(parts) } else { Bound::Or(parts) }
+        }
+        Predicate::IsNull { column } => Bound::IsNull { column: column_index(schema, column)?, negated },
+        Predicate::IsNotNull { column } => {
+            Bound::IsNull { column: column_index(schema, column)?, negated: !negated }
+        }
+        Predicate::And(parts) if negated => Bound::Or(all(parts)?),
+        Predicate::And(parts) => Bound::And(all(parts)?),
+        Predicate::Or(parts) if negated => Bound::And(all(parts)?),
+        Predicate::Or(parts) => Bound::Or(all(parts)?),
+        Predicate::Not(inner) => bind(inner, schema, !negated)?,
+    })
+}
+
+/// Brings literal and column to one type: the column's if the literal fits it exactly, else the literal's.
+fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> Result<Bound> {
+    let column = column_index(schema, name)?;
+    let column_type = match schema.field(column).data_type() {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    };
+    let literal_type = value.array().data_type().clone();
+    if let Some(value) = cast_exactly(value, column_type) {
+        return Ok(Bound::Compare { column, op, value, cast: None });
+    }
+    if can_cast_types(column_type, &literal_type) && !is_text(&literal_type) {
+        return Ok(Bound::Compare { column, op, value: value.clone(), cast: Some(literal_type) });
+    }
+    Err(Error::invalid(format!(
+        "column \"{name}\" of type {column_type} cannot be compared with {value} ({literal_type})"
+    )))
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The literal in another type, if nothing is lost on the way. Text may become anything it spells.
+fn cast_exactly(value: &Literal, to: &DataType) -> Option<Literal> {
+    let from = value.array().data_type();
+    if from == to {
+        return Some(value.clone());
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let there = cast_with_options(value.array(), to, &strict).ok()?;
+    if !is_text(from) {
+        let back = cast(&there, from).ok()?;
+        if &back != value.array() {
+            return None;
+        }
+    }
+    Some(Literal(there))
+}

@@ -1,0 +1,107 @@
+//! A predicate on rows.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_cast::cast;
+use arrow_ord::cmp;
+use arrow_schema::DataType;
+
+use super::bind::{Bound, BoundPredicate};
+use super::{CompareOp, Literal};
+use crate::error::{Error, Result};
+
+impl BoundPredicate {
+    /// For each row of `batch` (of the schema this was bound to): true, false, or null where it is unknown.
+    ///
+    /// A dictionary column is compared once per word, not once per row.
+    ///
+    /// # Errors
+    /// If an Arrow kernel refuses the types.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        evaluate(&self.0, batch)
+    }
+}
+
+fn evaluate(bound: &Bound, batch: &RecordBatch) -> Result<BooleanArray> {
+    match bound {
+        Bound::Compare { column, op, value, cast } => {
+            compare(column_of(batch, *column)?, *op, value, cast.as_ref())
+        }
+        Bound::IsNull { column, negated } => {
+            let column = column_of(batch, *column)?;
+            Ok(if *negated { not_null(column) } else { is_null(column) })
+        }
+        Bound::And(parts) => fold(parts, batch, true, arrow_arith::boolean::and_kleene),
+        Bound::Or(parts) => fold(parts, batch, false, arrow_arith::boolean::or_kleene),
+    }
+}
+
+fn column_of(batch: &RecordBatch, column: usize) -> Result<&ArrayRef> {
+    batch
+        .columns()
+        .get(column)
+        .ok_or_else(|| Error::invalid(format!("a batch without column number {column}")))
+}
+
+fn fold(
+    parts: &[Bound],
+    batch: &RecordBatch,
+    start: bool,
+    join: fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, arrow_schema::ArrowError>,
+) -> Result<BooleanArray> {
+    let mut result: Option<BooleanArray> = None;
+    for part in parts {
+        let next = evaluate(part, batch)?;
+        result = Some(match result {
+            Some(before) => join(&before, &next)?,
+            None => next,
+        });
+    }
+    Ok(result.unwrap_or_else(|| BooleanArray::from(vec![start; batch.num_rows()])))
+}
+
+pub(super) fn compare(
+    column: &ArrayRef,
+    op: CompareOp,
+    value: &Literal,
+    to: Option<&DataType>,
+) -> Result<BooleanArray> {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        let words = compare(dictionary.values(), op, value, to)?;
+        let rows = arrow_select::take::take(&words, dictionary.keys(), None)?;
+        return Ok(rows.as_boolean().clone());
+    }
+    let cast_column;
+    let column = match to {
+        Some(data_type) => {
+            cast_column = cast(column, data_type)?;
+            &cast_column
+        }
+        None => column,
+    };
+    let kernel = match op {
+        CompareOp::Eq => cmp::eq,
+        CompareOp::NotEq => cmp::neq,
+        CompareOp::Lt => cmp::lt,
+        CompareOp::LtEq => cmp::lt_eq,
+        CompareOp::Gt => cmp::gt,
+        CompareOp::GtEq => cmp::gt_eq,
+    };
+    Ok(kernel(&Arc::clone(column), value)?)
+}
+
+fn is_null(column: &ArrayRef) -> BooleanArray {
+    match column.logical_nulls() {
+        Some(nulls) => BooleanArray::new(!nulls.inner(), None),
+        None => BooleanArray::from(vec![false; column.len()]),
+    }
+}
+
+fn not_null(column: &ArrayRef) -> BooleanArray {
+    match column.logical_nulls() {
+        Some(nulls) => BooleanArray::new(nulls.inner().clone(), None),
+        None => BooleanArray::from(vec![true; column.len()]),
+    }
+}

@@ -1,0 +1,71 @@
+//! A local file.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::{Source, check_range};
+use crate::error::{AtPosition, Error, Result};
+
+/// A local file, read at positions, so that threads share one handle without a lock.
+#[derive(Debug)]
+pub struct FileSource {
+    name: String,
+    size: u64,
+    file: File,
+}
+
+impl FileSource {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Io`] if it cannot be opened, [`crate::ErrorKind::InvalidInput`] if it is a folder.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let file = File::open(path).at(&name, 0, "")?;
+        let metadata = file.metadata().at(&name, 0, "")?;
+        if metadata.is_dir() {
+            return Err(Error::invalid("is a folder, not a file").at(&name, 0, ""));
+        }
+        Ok(Self { name, size: metadata.len(), file })
+    }
+}
+
+impl Source for FileSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
+        let length = check_range(&self.name, self.size, &range)?;
+        let mut buffer = vec![0; length];
+        read_exact_at(&self.file, &mut buffer, range.start).at(&self.name, range.start, "read")?;
+        Ok(buffer.into())
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !buffer.is_empty() {
+        let read = file.seek_read(buffer, offset)?;
+        if read == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = buffer.get_mut(read..).unwrap_or_default();
+        offset = offset.saturating_add(read as u64);
+    }
+    Ok(())
+}

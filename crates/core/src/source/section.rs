@@ -1,0 +1,48 @@
+//! A part of another source.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{Source, SourceRef, check_range};
+use crate::error::{Error, Result};
+
+/// A stretch of a larger file that is a file of its own, such as a block in a container.
+#[derive(Debug)]
+pub struct SectionSource {
+    name: String,
+    whole: SourceRef,
+    start: u64,
+    size: u64,
+}
+
+impl SectionSource {
+    /// The bytes `range` of `whole`, called `name` in messages.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Corrupt`] if the range reaches past the end of `whole`.
+    pub fn new(name: impl Into<String>, whole: SourceRef, range: Range<u64>) -> Result<Self> {
+        check_range(whole.name(), whole.size(), &range)?;
+        Ok(Self { name: name.into(), whole, start: range.start, size: range.end.saturating_sub(range.start) })
+    }
+}
+
+impl Source for SectionSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
+        check_range(&self.name, self.size, &range)?;
+        let shift = |position: u64| {
+            self.start
+                .checked_add(position)
+                .ok_or_else(|| Error::invalid("a section past the end of its file"))
+        };
+        self.whole.read_at(shift(range.start)?..shift(range.end)?)
+    }
+}

@@ -1,0 +1,102 @@
+//! What is wrong with a file, as a list that goes on after the first finding.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Error;
+
+/// How thoroughly to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VerifyDepth {
+    /// Headers, footers and indexes are read and agree with each other.
+    Footer,
+    /// And every stored checksum is right.
+    Checksums,
+    /// And every value decodes.
+    Values,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Odd, but no row is touched.
+    Warning,
+    /// Rows or structures are damaged.
+    Error,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Path of the file.
+    pub path: Arc<str>,
+    /// Byte where the damaged structure lies.
+    pub offset: u64,
+    /// Which structure it is, in the format's own words.
+    pub part: String,
+    /// What was expected and what was found.
+    pub message: String,
+    /// Row positions that cannot be read because of it, where known.
+    pub rows: Option<Range<u64>>,
+}
+
+impl Finding {
+    /// A finding out of an error, for a file whose path the error may not know.
+    pub fn from_error(error: &Error, path: &str, rows: Option<Range<u64>>) -> Self {
+        let (path, offset, part) = match error.position() {
+            Some(position) => (Arc::clone(&position.path), position.offset, position.part),
+            None => (Arc::from(path), 0, "file"),
+        };
+        let full = error.to_string();
+        let prefix = format!("{path}: {part} at byte {offset}: ");
+        let message = full.strip_prefix(&prefix).map_or(full.clone(), str::to_string);
+        Self { severity: Severity::Error, path, offset, part: part.to_string(), message, rows }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} at byte {}: {}", self.path, self.part, self.offset, self.message)?;
+        if let Some(rows) = &self.rows {
+            write!(f, " (rows {}..{})", rows.start, rows.end)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything a verification looked at and found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// What is wrong, in file order.
+    pub findings: Vec<Finding>,
+    /// Files that were opened.
+    pub files: u64,
+    /// Blocks or pages that were read.
+    pub blocks: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Rows whose values were decoded.
+    pub rows: u64,
+    /// Blocks whose checksum was compared (files may carry none).
+    pub checksums: u64,
+}
+
+impl VerifyReport {
+    /// Whether nothing worse than a warning was found.
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity < Severity::Error)
+    }
+
+    /// Adds what another verification found.
+    pub fn merge(&mut self, other: VerifyReport) {
+        self.findings.extend(other.findings);
+        self.files = self.files.saturating_add(other.files);
+        self.blocks = self.blocks.saturating_add(other.blocks);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.rows = self.rows.saturating_add(other.rows);
+        self.checksums = self.checksums.saturating_add(other.checksums);
+    }
+}
