@@ -24,10 +24,17 @@ pub enum ByteKind {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Corrupt`] if the offsets descend or reach past the end, or text is not UTF-8.
-pub fn view_array(kind: ByteKind, values: Buffer, offsets: Vec<i32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+pub fn view_array(
+    kind: ByteKind,
+    values: Buffer,
+    offsets: Vec<i32>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
     Ok(match kind {
         ByteKind::Text => Arc::new(StringViewArray::from(&byte_array::<Utf8Type>(values, offsets, nulls)?)),
-        ByteKind::Binary => Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(values, offsets, nulls)?)),
+        ByteKind::Binary => {
+            Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(values, offsets, nulls)?))
+        }
     })
 }
 
@@ -65,7 +72,9 @@ mod tests {
 
     #[test]
     fn bad_offsets_and_bad_text_are_refused() {
-        for (bytes, offsets) in [(&b"abc"[..], vec![0, 2, 1]), (b"abc", vec![0, 4]), (b"\xff", vec![0, 1]), (b"", vec![])] {
+        for (bytes, offsets) in
+            [(&b"abc"[..], vec![0, 2, 1]), (b"abc", vec![0, 4]), (b"\xff", vec![0, 1]), (b"", vec![])]
+        {
             assert!(view_array(ByteKind::Text, bytes.to_vec().into(), offsets, None).is_err());
         }
         assert!(view_array(ByteKind::Binary, b"\xff".to_vec().into(), vec![0, 1], None).is_ok());

@@ -9,12 +9,14 @@
 //! ```
 //! use std::sync::Arc;
 //! use arrow_array::{ArrayRef, Int32Array};
+//! use arrow_schema::{DataType, Field};
 //! use pilaster_core::source::MemorySource;
 //! use pilaster_core::Dataset;
 //! use pilaster_kudu::cfile::{CFileReader, CFileWriter, CFileWriterOptions};
 //!
 //! let values: ArrayRef = Arc::new(Int32Array::from_iter_values(0..1000));
-//! let mut writer = CFileWriter::try_new(Vec::new(), values.data_type(), CFileWriterOptions::default())?;
+//! let field = Field::new("value", DataType::Int32, false);
+//! let mut writer = CFileWriter::try_new(Vec::new(), &field, CFileWriterOptions::default())?;
 //! writer.write_array(&values)?;
 //! let (bytes, summary) = writer.finish()?;
 //! assert_eq!(summary.rows, 1000);
@@ -28,7 +30,11 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
-    allow(clippy::arithmetic_side_effects, clippy::cast_possible_truncation, reason = "tests compute with known values")
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        reason = "tests compute with known values"
+    )
 )]
 
 pub mod cfile;

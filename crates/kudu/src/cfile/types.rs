@@ -166,7 +166,9 @@ impl KuduType {
             Self::UInt8 | Self::Int8 => Physical::Fixed(1),
             Self::UInt16 | Self::Int16 => Physical::Fixed(2),
             Self::UInt32 | Self::Int32 | Self::Float | Self::Decimal32 | Self::Date => Physical::Fixed(4),
-            Self::UInt64 | Self::Int64 | Self::Double | Self::UnixtimeMicros | Self::Decimal64 => Physical::Fixed(8),
+            Self::UInt64 | Self::Int64 | Self::Double | Self::UnixtimeMicros | Self::Decimal64 => {
+                Physical::Fixed(8)
+            }
             Self::Int128 | Self::Decimal128 => Physical::Fixed(16),
             Self::String | Self::Binary | Self::Varchar => Physical::Binary,
             Self::Bool => Physical::Bool,
@@ -217,6 +219,9 @@ mod tests {
             assert_eq!(Encoding::from_number(one.number()).unwrap(), one);
             assert_eq!(one.name().to_lowercase().parse::<Encoding>().unwrap(), one);
         }
-        assert_eq!(KuduType::from_number(18).unwrap_err().to_string(), "cannot read this: data type number 18");
+        assert_eq!(
+            KuduType::from_number(18).unwrap_err().to_string(),
+            "cannot read this: data type number 18"
+        );
     }
 }
