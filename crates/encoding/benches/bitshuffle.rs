@@ -75,7 +75,7 @@ fn columns() -> Vec<(&'static str, usize, Vec<u8>)> {
         .chunks(2)
         .flat_map(|pair| (8000 + (u16::from(pair[0]) << 3) + u16::from(pair[1] & 7)).to_le_bytes());
     vec![
-        ("u64 sorted keys", 8, keys.clone().collect()),
+        ("u64 sorted keys", 8, keys.collect()),
         ("u64 timestamps", 8, micros.collect()),
         ("u32 small ints", 4, small.collect()),
         ("u32 prices", 4, prices.collect()),
