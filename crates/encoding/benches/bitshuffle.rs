@@ -1,5 +1,12 @@
 //! Bit shuffling: each kernel and element size, and the whole decoder against the LZ4 decompression under it.
-#![allow(missing_docs, reason = "the macros of the harness write public functions")]
+#![allow(
+    missing_docs,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "the harness writes public functions, and a benchmark computes on numbers it chose itself"
+)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pilaster_encoding::bitshuffle::{self, chosen_kernel, kernels};

@@ -106,7 +106,7 @@ fn columns(groups: usize, width: usize) -> Option<impl Iterator<Item = usize>> {
 /// The machine has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn unshuffle<V: Vector, const E: usize>(src: &[u8], dst: &mut [u8]) {
-    let groups = (src.len() / BITS).checked_div(E).unwrap_or(0).min(dst.len() / BITS / E.max(1));
+    let groups = (src.len().min(dst.len()) / BITS).checked_div(E).unwrap_or(0);
     let Some(columns) = columns(groups, V::BYTES) else {
         return scalar::unshuffle(E, src, dst);
     };
@@ -134,7 +134,7 @@ pub(super) unsafe fn unshuffle<V: Vector, const E: usize>(src: &[u8], dst: &mut 
 /// The machine has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn shuffle<V: Vector, const E: usize>(src: &[u8], dst: &mut [u8]) {
-    let groups = (src.len() / BITS).checked_div(E).unwrap_or(0).min(dst.len() / BITS / E.max(1));
+    let groups = (src.len().min(dst.len()) / BITS).checked_div(E).unwrap_or(0);
     let Some(columns) = columns(groups, V::BYTES) else {
         return scalar::shuffle(E, src, dst);
     };
