@@ -24,6 +24,9 @@
 mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx512;
+mod lanes;
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+mod neon;
 mod scalar;
 
 use crate::codec::lz4;
@@ -58,6 +61,8 @@ pub enum Kernel {
     Avx2,
     /// 512-bit vectors with byte permutes (VBMI) and Galois field instructions (GFNI) of x86-64.
     Avx512Gfni,
+    /// 128-bit vectors of 64-bit Arm.
+    Neon,
 }
 
 impl Kernel {
@@ -68,6 +73,7 @@ impl Kernel {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
             Self::Avx512Gfni => "avx512-gfni",
+            Self::Neon => "neon",
         }
     }
 
@@ -80,7 +86,8 @@ impl Kernel {
             Self::Avx2 => avx2::is_available(),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             Self::Avx512Gfni => avx512::is_available(),
-            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            Self::Neon => neon::is_available(),
             _ => false,
         }
     }
@@ -93,10 +100,15 @@ impl Kernel {
         check_lengths(element_size, src, dst)?;
         match self {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Self::Avx2 if avx2::is_available() => avx2::shuffle(element_size, src, dst),
+            // SAFETY: the kernel is available, that is, the machine has the instructions it is compiled for.
+            Self::Avx2 if avx2::is_available() => unsafe { avx2::shuffle(element_size, src, dst) },
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Self::Avx512Gfni if avx512::is_available() => avx512::shuffle(element_size, src, dst),
-            _ => scalar::shuffle(element_size, src, dst, 0),
+            // SAFETY: as above.
+            Self::Avx512Gfni if avx512::is_available() => unsafe { avx512::shuffle(element_size, src, dst) },
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            // SAFETY: as above.
+            Self::Neon if neon::is_available() => unsafe { neon::shuffle(element_size, src, dst) },
+            _ => scalar::shuffle(element_size, src, dst),
         }
         Ok(())
     }
@@ -109,10 +121,17 @@ impl Kernel {
         check_lengths(element_size, src, dst)?;
         match self {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Self::Avx2 if avx2::is_available() => avx2::unshuffle(element_size, src, dst),
+            // SAFETY: the kernel is available, that is, the machine has the instructions it is compiled for.
+            Self::Avx2 if avx2::is_available() => unsafe { avx2::unshuffle(element_size, src, dst) },
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Self::Avx512Gfni if avx512::is_available() => avx512::unshuffle(element_size, src, dst),
-            _ => scalar::unshuffle(element_size, src, dst, 0),
+            // SAFETY: as above.
+            Self::Avx512Gfni if avx512::is_available() => unsafe {
+                avx512::unshuffle(element_size, src, dst)
+            },
+            #[cfg(all(target_arch = "aarch64", not(miri)))]
+            // SAFETY: as above.
+            Self::Neon if neon::is_available() => unsafe { neon::unshuffle(element_size, src, dst) },
+            _ => scalar::unshuffle(element_size, src, dst),
         }
         Ok(())
     }
@@ -120,7 +139,9 @@ impl Kernel {
 
 /// The kernels this machine can run, slowest first.
 pub fn kernels() -> impl Iterator<Item = Kernel> {
-    [Kernel::Portable, Kernel::Avx2, Kernel::Avx512Gfni].into_iter().filter(|kernel| kernel.is_available())
+    [Kernel::Portable, Kernel::Neon, Kernel::Avx2, Kernel::Avx512Gfni]
+        .into_iter()
+        .filter(|kernel| kernel.is_available())
 }
 
 /// The kernel that [`shuffle`] and [`unshuffle`] use here.

@@ -82,7 +82,7 @@ fn check_all_kernels(element_size: usize, src: &[u8]) {
 }
 
 /// Bytes without a pattern that a wrong permutation could hide in.
-fn noise(len: usize, mut seed: u64) -> Vec<u8> {
+pub(super) fn noise(len: usize, mut seed: u64) -> Vec<u8> {
     std::iter::repeat_with(|| {
         seed ^= seed << 13;
         seed ^= seed >> 7;

@@ -6,6 +6,12 @@
 //! | [`Codec::Snappy`] | raw Snappy: no framing; begins with its own uncompressed length | `snappy` |
 //! | [`Codec::Zlib`] | zlib stream: two header bytes, Adler-32 at the end; written with level 6 | `zlib` |
 
+pub(crate) mod lz4;
+#[cfg(feature = "snappy")]
+mod snappy;
+#[cfg(feature = "zlib")]
+mod zlib;
+
 use crate::{DecodeError, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -93,142 +99,6 @@ impl FromStr for Codec {
 
 fn wrong_length(codec: Codec, expected: usize, found: impl fmt::Display) -> DecodeError {
     DecodeError::new(0, format!("{codec} data of {expected} bytes"), format!("{found}"))
-}
-
-pub(crate) mod lz4 {
-    use super::{Codec, wrong_length};
-    use crate::{DecodeError, Result};
-    use lz4_flex::block::{
-        CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
-    };
-    use std::cell::RefCell;
-
-    thread_local! {
-        static TABLE: RefCell<CompressTable> = RefCell::new(CompressTable::large());
-    }
-
-    pub(crate) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
-        out.resize(start.saturating_add(get_maximum_output_size(src.len())), 0);
-        let target = out.get_mut(start..).unwrap_or_default();
-        let written = TABLE.with_borrow_mut(|table| compress_into_with_table(src, target, table));
-        out.truncate(start.saturating_add(*written.as_ref().unwrap_or(&0)));
-        match written {
-            Ok(_) => Ok(()),
-            Err(error) => Err(DecodeError::new(0, "a block that lz4 can hold", error.to_string())),
-        }
-    }
-
-    pub(crate) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
-        // The decoder works until the input is used up, so a full output also says that nothing is left over.
-        match decompress_into(src, dst) {
-            Ok(len) if len == dst.len() => Ok(()),
-            Ok(len) => Err(wrong_length(Codec::Lz4, dst.len(), format_args!("{len} bytes"))),
-            Err(error) => Err(wrong_length(Codec::Lz4, dst.len(), error)),
-        }
-    }
-}
-
-#[cfg(feature = "snappy")]
-mod snappy {
-    use super::{Codec, wrong_length};
-    use crate::{DecodeError, Result};
-    use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
-    use std::cell::RefCell;
-
-    thread_local! {
-        static ENCODER: RefCell<Encoder> = RefCell::new(Encoder::new());
-    }
-
-    pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
-        out.resize(start.saturating_add(max_compress_len(src.len())), 0);
-        let target = out.get_mut(start..).unwrap_or_default();
-        let written = ENCODER.with_borrow_mut(|encoder| encoder.compress(src, target));
-        out.truncate(start.saturating_add(*written.as_ref().unwrap_or(&0)));
-        match written {
-            Ok(_) => Ok(()),
-            Err(error) => Err(DecodeError::new(0, "a block that snappy can hold", error.to_string())),
-        }
-    }
-
-    pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
-        let fail = |error: snap::Error| wrong_length(Codec::Snappy, dst.len(), error);
-        let own_len = decompress_len(src).map_err(fail)?;
-        if own_len != dst.len() {
-            return Err(wrong_length(Codec::Snappy, dst.len(), format_args!("{own_len} bytes")));
-        }
-        if src.is_empty() {
-            return Err(wrong_length(Codec::Snappy, dst.len(), "no bytes at all"));
-        }
-        match Decoder::new().decompress(src, dst) {
-            Ok(len) if len == dst.len() => Ok(()),
-            Ok(len) => Err(wrong_length(Codec::Snappy, dst.len(), format_args!("{len} bytes"))),
-            Err(error) => Err(wrong_length(Codec::Snappy, dst.len(), error)),
-        }
-    }
-}
-
-#[cfg(feature = "zlib")]
-mod zlib {
-    use super::{Codec, wrong_length};
-    use crate::{DecodeError, Result};
-    use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-    use std::cell::RefCell;
-
-    const LEVEL: u32 = 6;
-
-    thread_local! {
-        static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(true));
-        static DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(LEVEL), true));
-    }
-
-    pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
-        DEFLATE.with_borrow_mut(|deflate| {
-            deflate.reset();
-            // The stored form is a little longer than the source; a second round covers anything else.
-            out.reserve((src.len() / 1000).saturating_add(src.len()).saturating_add(64));
-            loop {
-                let used = usize::try_from(deflate.total_in()).unwrap_or(usize::MAX);
-                let rest = src.get(used..).unwrap_or_default();
-                match deflate.compress_vec(rest, out, FlushCompress::Finish) {
-                    Ok(Status::StreamEnd) => return Ok(()),
-                    Ok(_) => out.reserve(out.len().saturating_sub(start).max(64)),
-                    Err(error) => {
-                        return Err(DecodeError::new(0, "a block that zlib can hold", error.to_string()));
-                    }
-                }
-            }
-        })
-    }
-
-    pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
-        INFLATE.with_borrow_mut(|inflate| {
-            inflate.reset(true);
-            let wanted = dst.len();
-            let fail = |error: flate2::DecompressError| wrong_length(Codec::Zlib, wanted, error);
-            let mut status = inflate.decompress(src, dst, FlushDecompress::Finish).map_err(fail)?;
-            let used = usize::try_from(inflate.total_in()).unwrap_or(usize::MAX);
-            if status != Status::StreamEnd {
-                // The end mark may still stand there when the output is full already.
-                let rest = src.get(used..).unwrap_or_default();
-                status = inflate.decompress(rest, &mut [0], FlushDecompress::Finish).map_err(fail)?;
-            }
-            let (used, made) = (inflate.total_in(), inflate.total_out());
-            if status != Status::StreamEnd {
-                return Err(wrong_length(Codec::Zlib, dst.len(), "no end of the stream"));
-            }
-            if made != dst.len() as u64 {
-                return Err(wrong_length(Codec::Zlib, dst.len(), format_args!("{made} bytes")));
-            }
-            if used != src.len() as u64 {
-                let at = usize::try_from(used).unwrap_or(usize::MAX);
-                return Err(DecodeError::new(at, "the end of the zlib data", "more bytes"));
-            }
-            Ok(())
-        })
-    }
 }
 
 #[cfg(not(feature = "snappy"))]
