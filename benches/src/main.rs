@@ -1,5 +1,6 @@
 //! The speed of every format on TPC-H lineitem, as ratios to Parquet in the same run. See `benches/README.md`.
 
+mod clock;
 mod content;
 mod format;
 mod formats;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use clock::Clock;
 use content::Content;
 use format::{BenchFormat, Codec};
 use measure::{Measurement, Task, size_of};
@@ -45,9 +47,15 @@ struct Arguments {
     /// Processes for each measurement, taken in turns by the formats; the fastest counts.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// What counts as time.
+    #[arg(long, value_enum, default_value = "cpu")]
+    clock: Clock,
     /// Where to put the files; in memory where the system has such a place.
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// Leave the written files behind, for profiling, and say where.
+    #[arg(long)]
+    keep: bool,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -71,8 +79,9 @@ fn main() -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         println!(
-            "{} rows, one thread, fastest of {}\n",
+            "{} rows, one thread, {} time, fastest of {}\n",
             report.rows,
+            arguments.clock.name(),
             arguments.iterations.saturating_mul(arguments.rounds)
         );
         print!("{}", report.to_markdown());
@@ -98,7 +107,11 @@ fn compare(arguments: &Arguments) -> Result<Report> {
         None if in_memory.is_dir() => in_memory,
         None => std::env::temp_dir(),
     };
-    let folder = tempfile::Builder::new().prefix("pilaster-benches-").tempdir_in(parent)?;
+    let mut folder = tempfile::Builder::new().prefix("pilaster-benches-").tempdir_in(parent)?;
+    if arguments.keep {
+        folder.disable_cleanup(true);
+        eprintln!("files in {}", folder.path().display());
+    }
     let place = |format: &dyn BenchFormat, codec: Codec| {
         folder.path().join(format!("lineitem-{}-{}", format.name(), codec.name()))
     };
@@ -140,14 +153,14 @@ fn compare(arguments: &Arguments) -> Result<Report> {
                     if *operation == Operation::Write {
                         path.set_extension("write");
                     }
-                    let iterations = arguments.iterations;
                     let task = Task {
                         format: format.name().into(),
                         operation: operation.clone(),
                         codec,
                         path,
                         rows,
-                        iterations,
+                        iterations: arguments.iterations,
+                        clock: arguments.clock,
                     };
                     let measured = task.run_apart()?;
                     *fastest = Some(fastest.map_or(measured, |best| best.better(measured)));

@@ -7,12 +7,13 @@ use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::clock::Clock;
 use crate::format::{BenchFormat, Codec};
 use crate::formats;
 use crate::operation::Operation;
@@ -34,6 +35,8 @@ pub struct Task {
     pub rows: usize,
     #[arg(long)]
     pub iterations: usize,
+    #[arg(long, value_enum)]
+    pub clock: Clock,
 }
 
 /// What a measuring process found.
@@ -67,6 +70,7 @@ impl Task {
             .arg(&self.path)
             .args(["--rows", &self.rows.to_string()])
             .args(["--iterations", &self.iterations.to_string()])
+            .args(["--clock", self.clock.name()])
             .output()?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -88,7 +92,7 @@ impl Task {
         let (mut fastest, mut rows) = (Duration::MAX, 0usize);
         for _ in 0..self.iterations.max(1) {
             rows = 0;
-            let start = Instant::now();
+            let start = self.clock.start();
             for batch in self.operation.read(format, &self.path, self.rows)? {
                 rows = rows.saturating_add(black_box(batch?).num_rows());
             }
@@ -104,7 +108,7 @@ impl Task {
         let before = memory("VmRSS");
         let mut fastest = Duration::MAX;
         for _ in 0..self.iterations.max(1) {
-            let start = Instant::now();
+            let start = self.clock.start();
             format.write(&table, &self.path, self.codec)?;
             fastest = fastest.min(start.elapsed());
             remove(&self.path)?;

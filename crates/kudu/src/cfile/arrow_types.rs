@@ -17,10 +17,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, make_array};
-use arrow_buffer::i256;
+use arrow_array::ArrayRef;
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
@@ -184,12 +181,22 @@ impl Target {
         if self.decoded == DataType::Utf8View { ByteKind::Text } else { ByteKind::Binary }
     }
 
-    /// Brings a decoded array to the type that was asked for.
+    /// Whether stored numbers become wider ones.
+    pub fn is_wider(&self) -> bool {
+        self.step == Step::WidenDecimal
+    }
+
+    /// Bytes of a number as it is stored, and as it was asked for.
+    pub fn widths(&self) -> (usize, usize) {
+        let width = |data_type: &DataType| width_of(data_type).unwrap_or_default();
+        (width(&self.decoded), width(&self.arrow))
+    }
+
+    /// Brings decoded strings to the type that was asked for.
     pub fn finish(&self, array: ArrayRef) -> Result<ArrayRef> {
         match self.step {
-            Step::None => Ok(array),
+            Step::None | Step::WidenDecimal => Ok(array),
             Step::Cast => self.cast(&array),
-            Step::WidenDecimal => widen(&array, &self.arrow),
         }
     }
 
@@ -208,35 +215,6 @@ fn width_of(data_type: &DataType) -> Option<usize> {
         DataType::FixedSizeBinary(_) | DataType::Boolean | DataType::Null => None,
         other => other.primitive_width(),
     }
-}
-
-fn widen(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let wide: ArrayRef = match (array.data_type(), to) {
-        (DataType::Decimal32(..), DataType::Decimal64(..)) => {
-            Arc::new(decimals::<Decimal32Type>(array).unary::<_, Decimal64Type>(i64::from))
-        }
-        (DataType::Decimal32(..), DataType::Decimal128(..)) => {
-            Arc::new(decimals::<Decimal32Type>(array).unary::<_, Decimal128Type>(i128::from))
-        }
-        (DataType::Decimal64(..), DataType::Decimal128(..)) => {
-            Arc::new(decimals::<Decimal64Type>(array).unary::<_, Decimal128Type>(i128::from))
-        }
-        (DataType::Decimal128(..), DataType::Decimal256(..)) => {
-            Arc::new(decimals::<Decimal128Type>(array).unary::<_, Decimal256Type>(i256::from_i128))
-        }
-        (DataType::Decimal64(..), DataType::Decimal256(..)) => Arc::new(
-            decimals::<Decimal64Type>(array).unary::<_, Decimal256Type>(|v| i256::from_i128(i128::from(v))),
-        ),
-        (DataType::Decimal32(..), DataType::Decimal256(..)) => Arc::new(
-            decimals::<Decimal32Type>(array).unary::<_, Decimal256Type>(|v| i256::from_i128(i128::from(v))),
-        ),
-        (from, to) => return Err(Error::invalid(format!("no way from {from} to {to}"))),
-    };
-    Ok(make_array(wide.to_data().into_builder().data_type(to.clone()).build()?))
-}
-
-fn decimals<T: arrow_array::ArrowPrimitiveType>(array: &ArrayRef) -> &PrimitiveArray<T> {
-    array.as_primitive::<T>()
 }
 
 #[cfg(test)]
