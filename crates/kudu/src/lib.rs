@@ -39,4 +39,8 @@
 
 pub mod cfile;
 pub mod cfile_set;
+pub mod fs;
 pub mod key;
+mod messages;
+pub mod tablet;
+pub mod wal;
