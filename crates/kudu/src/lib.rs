@@ -42,5 +42,6 @@ pub mod cfile_set;
 pub mod fs;
 pub mod key;
 mod messages;
+pub mod store;
 pub mod tablet;
 pub mod wal;

@@ -104,6 +104,19 @@ impl RowSet {
         })
     }
 
+    pub(super) fn block_source(&self, id: u64) -> Result<pilaster_core::SourceRef> {
+        self.blocks.source(id)
+    }
+
+    pub(super) fn block_options(&self) -> &CFileReaderOptions {
+        &self.blocks.options
+    }
+
+    /// Bytes of a block; 0 if it is missing.
+    pub(super) fn block_bytes(&self, id: u64) -> u64 {
+        self.blocks.map.places.get(&id).map_or(0, |place| place.length)
+    }
+
     /// Encoded keys of the first and the last row.
     pub fn key_range(&self) -> Option<(Bytes, Bytes)> {
         let metadata = self.key_file.metadata();
