@@ -108,9 +108,9 @@ pub fn decode_ordered_varint(bytes: &[u8], at: &mut usize) -> Result<u64> {
     let first = *bytes.get(*at).ok_or_else(missing)?;
     let (base, length) = match first {
         0..=240 => (u64::from(first), 0),
-        241..=248 => (240 + 256 * u64::from(first - 241), 1),
+        241..=248 => (u64::from(first).saturating_sub(241).saturating_mul(256).saturating_add(240), 1),
         249 => (2288, 2),
-        250..=255 => (0, usize::from(first - 247)),
+        250..=255 => (0, usize::from(first.saturating_sub(247))),
     };
     let start = at.saturating_add(1);
     let end = start.saturating_add(length);

@@ -125,7 +125,8 @@ fn fill_uncompressed_sizes(file: &CFile, pages: &mut [Page]) -> Result<()> {
     let ranges: Vec<_> = pages
         .iter()
         .map(|page| {
-            page.offset.saturating_add(skip)..page.offset.saturating_add(skip + 4).min(metadata.blocks_end)
+            page.offset.saturating_add(skip)
+                ..page.offset.saturating_add(skip).saturating_add(4).min(metadata.blocks_end)
         })
         .collect();
     for (page, bytes) in pages.iter_mut().zip(file.store.source.read_many(&ranges)?) {

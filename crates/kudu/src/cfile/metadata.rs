@@ -351,7 +351,7 @@ fn read_header(
     let checksum_bytes = if has_checksums { CHECKSUM_BYTES } else { 0 };
     let end = MAGIC_AND_LENGTH_BYTES.saturating_add(u64::from(length)).saturating_add(checksum_bytes);
     if end > blocks_end {
-        let room = blocks_end.saturating_sub(MAGIC_AND_LENGTH_BYTES + checksum_bytes);
+        let room = blocks_end.saturating_sub(MAGIC_AND_LENGTH_BYTES).saturating_sub(checksum_bytes);
         return Err(Error::corrupt(format!("at most {room}"), length).at(name, 8, "cfile header length"));
     }
     limits.metadata(u64::from(length)).at(name, 8, "cfile header length")?;

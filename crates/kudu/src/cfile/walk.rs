@@ -159,6 +159,11 @@ fn block_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 /// CRC-32C one byte at a time: here the checksum of every prefix is wanted, which no library gives.
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "computed by the compiler, which would refuse a fault"
+)]
 const fn crc_table() -> [u32; 256] {
     let mut table = [0; 256];
     let mut index = 0u32;

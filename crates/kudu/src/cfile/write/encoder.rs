@@ -147,7 +147,7 @@ impl ValueEncoder {
             Kind::Prefix(prefix) => prefix.encoded_bytes() > self.limit,
             Kind::Dict { codes, plain, .. } => match plain {
                 Some(plain) => plain.size.estimate() > self.limit,
-                None => codes.len() >= self.limit / size_of::<u32>(),
+                None => codes.len() >= codewords(self.limit),
             },
         }
     }
@@ -218,7 +218,7 @@ impl ValueEncoder {
                 Kind::Dict { words, size, codes, plain } => {
                     let code = match words.find(value) {
                         Some(code) => code,
-                        None if size.estimate() > limit && !(whole && !codes.is_empty()) => {
+                        None if size.estimate() > limit && (!whole || codes.is_empty()) => {
                             // The dictionary is full: this block ends, and all after it are plain.
                             if !codes.is_empty() {
                                 return Ok(taken);
@@ -238,7 +238,7 @@ impl ValueEncoder {
                         }
                     };
                     codes.push(code);
-                    codes.len() >= limit / size_of::<u32>()
+                    codes.len() >= codewords(limit)
                 }
                 _ => return Err(Error::invalid("strings in a column of numbers")),
             };
@@ -361,6 +361,11 @@ fn short() -> Error {
     Error::invalid("an array shorter than announced")
 }
 
+/// Codewords of a full DICT block of `limit` bytes.
+fn codewords(limit: usize) -> usize {
+    limit.checked_div(size_of::<u32>()).unwrap_or_default()
+}
+
 fn run_width(data_type: KuduType) -> u32 {
     match data_type.physical() {
         Physical::Fixed(width) => u32::try_from(width.saturating_mul(8)).unwrap_or(64),
@@ -404,10 +409,10 @@ fn append_bit_runs(
     if range.end > from.len() {
         return Err(short());
     }
-    let mut taken = 0;
+    let mut taken = 0usize;
     for index in range {
         runs.push(u64::from(from.value(index)));
-        taken += 1;
+        taken = taken.saturating_add(1);
         if runs.encoded_bytes().saturating_add(8) > limit {
             break;
         }

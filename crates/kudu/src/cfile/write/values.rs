@@ -83,20 +83,18 @@ impl Stored {
 
     /// Whether each value is greater than the one before, by key order.
     pub fn ascends(&self, array: &ArrayRef) -> Result<bool> {
-        if array.len() < 2 {
-            return Ok(true);
-        }
+        let Some(pairs) = array.len().checked_sub(1) else { return Ok(true) };
         if let Self::Bytes(bytes) = self {
             return Ok(with_bytes!(bytes, values => bytes_ascend(values)));
         }
-        let (before, after) = (array.slice(0, array.len() - 1), array.slice(1, array.len() - 1));
+        let (before, after) = (array.slice(0, pairs), array.slice(1, pairs));
         let ascending = arrow_ord::cmp::lt(&before, &after)?;
         Ok(ascending.true_count() == ascending.len())
     }
 }
 
 fn bytes_ascend<'a>(values: impl ArrayAccessor<Item = &'a [u8]>) -> bool {
-    (1..values.len()).all(|index| values.value(index - 1) < values.value(index))
+    (1..values.len()).zip(0..).all(|(index, before)| values.value(before) < values.value(index))
 }
 
 fn unexpected(array: &ArrayRef) -> Error {

@@ -141,7 +141,7 @@ impl<W: Write> CFileWriter<W> {
     }
 
     fn append_values(&mut self, array: &ArrayRef, stored: &Stored, nulls: Option<&NullBuffer>) -> Result<()> {
-        if self.by_value.is_some() && array.len() > 0 {
+        if self.by_value.is_some() && !array.is_empty() {
             self.check_order(array, stored)?;
         }
         let mut row = 0;
