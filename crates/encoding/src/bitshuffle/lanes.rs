@@ -257,6 +257,7 @@ macro_rules! with_element_size {
         }
     };
 }
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 pub(super) use with_element_size;
 
 #[cfg(test)]
@@ -317,8 +318,10 @@ pub(super) mod tests {
 
     #[test]
     fn the_model_agrees_with_the_portable_kernel() {
-        for element_size in [1usize, 2, 4, 8, 16] {
-            for groups in [1, 15, 16, 17, 40] {
+        let (element_sizes, groups): (&[usize], &[usize]) =
+            if cfg!(miri) { (&[1, 4], &[17]) } else { (&[1, 2, 4, 8, 16], &[1, 15, 16, 17, 40]) };
+        for &element_size in element_sizes {
+            for &groups in groups {
                 let src = crate::bitshuffle::tests::noise(groups * 8 * element_size, 77);
                 let (mut expected, mut rows, mut again) =
                     (vec![0; src.len()], vec![0; src.len()], vec![0; src.len()]);
