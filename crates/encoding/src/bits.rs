@@ -216,6 +216,13 @@ pub(crate) fn set_run(dst: &mut [u8], at: usize, count: usize) {
 #[inline]
 pub(crate) fn or_bits(dst: &mut [u8], at: usize, src: &[u8], count: usize) {
     let mut done = 0usize;
+    if at.is_multiple_of(8) {
+        let whole = src.get(..count / 8).unwrap_or_default();
+        for (to, from) in dst.get_mut(at / 8..).unwrap_or_default().iter_mut().zip(whole) {
+            *to |= from;
+        }
+        done = count & !7;
+    }
     while done < count {
         let n = count.wrapping_sub(done).min(WORD_BITS & !7);
         let word = load_u64(src.get(done / 8..).unwrap_or_default()) & low_bits(n);
