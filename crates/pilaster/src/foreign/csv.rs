@@ -54,8 +54,8 @@ impl Dataset for CsvDataset {
             .with_batch_size(request.batch_size.max(1))
             .with_projection(needed)
             .build(skip_mark(&self.source)?)?;
-        let name = self.source.name().to_string();
-        let input = reader.map(move |batch| batch.map_err(|error| bad_record(&name, error)));
+        let (source, delimiter) = (Arc::clone(&self.source), self.delimiter);
+        let input = reader.map(move |batch| batch.map_err(|error| misfit(&source, delimiter, error)));
         stream::apply(input, &self.schema, request)
     }
 }
@@ -67,13 +67,24 @@ pub(super) fn skip_mark(source: &SourceRef) -> Result<SourceRead> {
     Ok(SourceRead::starting_at(Arc::clone(source), start))
 }
 
-/// Arrow's text already names line and column.
-fn bad_record(name: &str, error: ArrowError) -> Error {
-    match error {
-        ArrowError::ParseError(text) | ArrowError::CsvError(text) => {
-            Error::corrupt("records that fit the schema", text).at(name, 0, "")
+/// Arrow says which record does not fit; a person needs the line, which quoted line ends move.
+fn misfit(source: &SourceRef, delimiter: u8, error: ArrowError) -> Error {
+    let text = match error {
+        ArrowError::ParseError(text) | ArrowError::CsvError(text) => text,
+        other => return Error::from(other).at(source.name(), 0, ""),
+    };
+    let (message, rest) = text.split_once(" at line ").unwrap_or((&text, ""));
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    let record = digits.parse::<usize>().ok().and_then(|number| {
+        let records = reader(source, delimiter).ok()?.into_byte_records();
+        records.flatten().nth(number.checked_sub(1)?)
+    });
+    match record.as_ref().and_then(csv::ByteRecord::position) {
+        Some(place) => {
+            let expected = format!("a record that fits the schema in line {}", place.line());
+            Error::corrupt(expected, message).at(source.name(), place.byte(), "csv record")
         }
-        other => Error::from(other).at(name, 0, ""),
+        None => Error::corrupt("records that fit the schema", text).at(source.name(), 0, ""),
     }
 }
 
@@ -269,8 +280,11 @@ mod tests {
         let options = OpenOptions::default().with_schema(Some(schema));
         let dataset = CsvDataset::open(source, b',', &options).unwrap();
         let error = dataset.scan().read().unwrap().find_map(Result::err).unwrap();
-        let error = Error::from(error).to_string();
-        assert!(error.contains("'x'") && error.contains("line 3"), "{error}");
+        assert_eq!(
+            Error::from(error).to_string(),
+            "a.csv: csv record at byte 4: expected a record that fits the schema in line 3, \
+             found Error while parsing value 'x' as type 'Int32' for column 0"
+        );
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
 use super::ParquetFile;
 use super::chunks::SourceChunks;
+use super::guard::guarded;
 
 /// Length of the footer's length and the magic after it.
 const TAIL_BYTES: u64 = 8;
@@ -20,10 +21,18 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
     let name = source.name();
     let footer_start = source.size().saturating_sub(TAIL_BYTES).saturating_sub(footer_bytes);
     let chunks = SourceChunks::new(SourceRef::clone(&source), []);
-    let load =
-        |policy| ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new().with_page_index_policy(policy));
+    let load = |policy| {
+        guarded(|| {
+            ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new().with_page_index_policy(policy))
+        })
+    };
+    let with_index =
+        load(PageIndexPolicy::Optional).and_then(|arrow| match page_index_fault(arrow.metadata()) {
+            None => Ok(arrow),
+            Some(fault) => Err(fault),
+        });
     // A damaged page index only makes a file slower, so it must not keep anyone from reading it.
-    let (arrow, page_index_problem) = match load(PageIndexPolicy::Optional) {
+    let (arrow, page_index_problem) = match with_index {
         Ok(arrow) => (arrow, None),
         Err(problem) => {
             let arrow = load(PageIndexPolicy::Skip).map_err(|error| {
@@ -34,7 +43,7 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
                     "parquet footer",
                 )
             })?;
-            (arrow, Some(problem.to_string()))
+            (arrow, Some(problem))
         }
     };
     let mut groups = Vec::with_capacity(arrow.metadata().num_row_groups());
@@ -52,6 +61,25 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
         next_row = end;
     }
     Ok(ParquetFile { source, arrow, groups, page_index_problem, footer_bytes })
+}
+
+/// What is wrong with the page index, if pages do not follow each other through the rows of their group.
+fn page_index_fault(metadata: &ParquetMetaData) -> Option<String> {
+    let index = metadata.offset_index()?;
+    for (group, columns) in metadata.row_groups().iter().zip(index) {
+        for (leaf, column) in columns.iter().enumerate() {
+            let pages = column.page_locations();
+            let firsts = || pages.iter().map(|page| page.first_row_index);
+            let ascends = firsts().zip(firsts().skip(1)).all(|(a, b)| a < b);
+            let starts_at_zero = pages.first().is_none_or(|page| page.first_row_index == 0);
+            let ends_inside = pages.last().is_none_or(|page| page.first_row_index < group.num_rows());
+            let has_places = pages.iter().all(|page| page.offset >= 0 && page.compressed_page_size >= 0);
+            if !(ascends && starts_at_zero && ends_inside && has_places) {
+                return Some(format!("pages of column number {leaf} that do not follow each other"));
+            }
+        }
+    }
+    None
 }
 
 /// The length of the footer message, within the file and the limits.

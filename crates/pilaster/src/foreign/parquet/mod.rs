@@ -4,6 +4,7 @@
 
 mod chunks;
 mod describe;
+mod guard;
 mod metadata;
 mod page_walk;
 mod scan;
@@ -62,12 +63,8 @@ impl ParquetFile {
     }
 
     /// An error of the parquet reader in a row group, as ours.
-    fn group_error(&self, index: usize, chunks: &SourceChunks, error: impl ToString) -> Error {
-        let error = chunks.take_failure().unwrap_or_else(|| {
-            let text = error.to_string();
-            let text = text.trim_start_matches("Parquet argument error: ");
-            Error::corrupt("pages that decode", text.trim_start_matches("Parquet error: "))
-        });
+    fn group_error(&self, index: usize, chunks: &SourceChunks, text: String) -> Error {
+        let error = chunks.take_failure().unwrap_or_else(|| Error::corrupt("pages that decode", text));
         error.at(self.source.name(), self.group_offset(index), "parquet row group")
     }
 }

@@ -13,6 +13,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use pilaster_core::Error;
 
 use super::chunks::{ChunkRead, SourceChunks};
+use super::guard::guarded;
 
 /// Notes where the page reader looks: it asks for a header with `get_read` and for what follows with `get_bytes`.
 struct Watched {
@@ -63,21 +64,18 @@ impl PageWalk {
         let watched = Watched { chunks, header: AtomicU64::new(start), end: AtomicU64::new(start) };
         let watched = Arc::new(watched);
         let rows = usize::try_from(column.num_values()).unwrap_or(0);
-        match SerializedPageReader::new(Arc::clone(&watched), column, rows, None) {
+        match guarded(|| SerializedPageReader::new(Arc::clone(&watched), column, rows, None)) {
             Ok(reader) => Self { watched, reader: Some(reader), first_error: None },
             Err(error) => {
-                let error = damaged(&watched, &error);
+                let error = damaged(&watched, error);
                 Self { watched, reader: None, first_error: Some(error) }
             }
         }
     }
 }
 
-fn damaged(watched: &Watched, error: &ParquetError) -> Error {
-    watched.chunks.take_failure().unwrap_or_else(|| {
-        let text = error.to_string();
-        Error::corrupt("a page that can be read", text.trim_start_matches("Parquet error: "))
-    })
+fn damaged(watched: &Watched, text: String) -> Error {
+    watched.chunks.take_failure().unwrap_or_else(|| Error::corrupt("a page that can be read", text))
 }
 
 impl Iterator for PageWalk {
@@ -89,9 +87,10 @@ impl Iterator for PageWalk {
         if let Some(error) = self.first_error.take() {
             return Some(Step { bytes: place(&self.watched), page: Err(error) });
         }
-        let page = self.reader.as_mut()?.get_next_page().transpose()?;
+        let reader = self.reader.as_mut()?;
+        let page = guarded(|| reader.get_next_page()).transpose()?;
         let bytes = place(&self.watched);
-        let page = page.map_err(|error| damaged(&self.watched, &error));
+        let page = page.map_err(|error| damaged(&self.watched, error));
         if page.is_err() && bytes.is_empty() {
             self.reader = None;
         }

@@ -17,6 +17,7 @@ use pilaster_core::dataset::column_index;
 use pilaster_core::{Error, OnDamage, Predicate, Result, RowRanges, ScanRequest, Split};
 
 use super::chunks::{SourceChunks, lock};
+use super::guard::guarded;
 use super::{ParquetFile, metadata, zones};
 use crate::stream::needed_columns;
 
@@ -133,12 +134,12 @@ impl ParquetScan {
                 }
                 continue;
             };
-            match reader.next() {
-                None => {
+            match guarded(|| reader.next().transpose()) {
+                Ok(None) => {
                     self.current = None;
                     self.chunks.clear();
                 }
-                Some(Ok(batch)) => {
+                Ok(Some(batch)) => {
                     let numbers = row_numbers(&batch, self.read_columns.len());
                     if let Some(last) = numbers.as_ref().and_then(|numbers| numbers.values().last()) {
                         let rest = last.saturating_add(1)..u64::MAX;
@@ -148,7 +149,7 @@ impl ParquetScan {
                         return self.finish(&batch, numbers).map(Some);
                     }
                 }
-                Some(Err(error)) => {
+                Err(error) => {
                     let error = self.file.group_error(stretch.group, &self.chunks, error);
                     if let Some((stretch, _)) = self.current.take() {
                         self.meet_damage(stretch, error)?;
@@ -187,7 +188,7 @@ impl ParquetScan {
         if let Some(remaining) = self.remaining {
             builder = builder.with_limit(usize::try_from(remaining).unwrap_or(usize::MAX));
         }
-        builder.build().map_err(|error| self.file.group_error(stretch.group, &self.chunks, error))
+        guarded(|| builder.build()).map_err(|error| self.file.group_error(stretch.group, &self.chunks, error))
     }
 
     fn arrow_predicate(&self, filter: &Filter) -> Result<Box<dyn ArrowPredicate>> {
@@ -260,8 +261,8 @@ impl ParquetScan {
         let mut guilty = Vec::new();
         for column in columns {
             let read = self.start_columns(stretch, &[column], &[]).and_then(|mut reader| {
-                let failed = reader.find_map(Result::err);
-                failed.map_or(Ok(()), |error| Err(self.file.group_error(stretch.group, &self.chunks, error)))
+                guarded(|| reader.try_for_each(|batch| batch.map(drop)))
+                    .map_err(|error| self.file.group_error(stretch.group, &self.chunks, error))
             });
             if let (Err(error), Some(field)) = (read, schema.fields().get(column)) {
                 guilty.push((field.name().clone(), error));

@@ -11,6 +11,7 @@ use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::{BoundPredicate, ZoneStatistics};
 
 use super::ParquetFile;
+use super::guard::guarded;
 
 /// The row groups of a file as zones of the columns `schema` (a projection of the file's).
 struct Zones<'a> {
@@ -38,15 +39,18 @@ impl ZoneStatistics for Zones<'_> {
     }
 
     fn min(&self, column: usize) -> Option<ArrayRef> {
-        self.converter(column)?.row_group_mins(self.groups()).ok()
+        let converter = self.converter(column)?;
+        guarded(|| converter.row_group_mins(self.groups())).ok()
     }
 
     fn max(&self, column: usize) -> Option<ArrayRef> {
-        self.converter(column)?.row_group_maxes(self.groups()).ok()
+        let converter = self.converter(column)?;
+        guarded(|| converter.row_group_maxes(self.groups())).ok()
     }
 
     fn null_counts(&self, column: usize) -> Option<UInt64Array> {
-        self.converter(column)?.row_group_null_counts(self.groups()).ok()
+        let converter = self.converter(column)?;
+        guarded(|| converter.row_group_null_counts(self.groups())).ok()
     }
 
     fn row_counts(&self) -> Option<UInt64Array> {
