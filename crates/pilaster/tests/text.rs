@@ -183,7 +183,7 @@ fn small() -> RecordBatch {
 fn csv_quotes_what_needs_it_and_tells_empty_from_null() {
     let small = small();
     assert_eq!(
-        written(OutputFormat::Csv, &[small.clone()], small.schema()),
+        written(OutputFormat::Csv, std::slice::from_ref(&small), small.schema()),
         "id,\"name, full\",at,nan,list\n\
          1,\"a \"\"b\"\",\nc\",1970-01-01T00:00:00.001000,NaN,\"[1,2]\"\n\
          22,\"\",,2.5,\n"
@@ -204,7 +204,7 @@ fn json_is_one_array_and_a_table_lines_up() {
     assert_eq!(value[1], json!({"id": 22, "name, full": "", "at": null, "nan": 2.5, "list": null}));
     assert_eq!(written(OutputFormat::Json, &[], small.schema()), "[]\n");
     let columns = small.project(&[0, 3]).unwrap();
-    let table = written(OutputFormat::Table, &[columns.clone()], columns.schema());
+    let table = written(OutputFormat::Table, std::slice::from_ref(&columns), columns.schema());
     let widths: Vec<_> = table.lines().map(|line| line.chars().count()).collect();
     assert!(widths.iter().all(|width| *width <= widths[0]) && table.contains("22"), "{table}");
 }
