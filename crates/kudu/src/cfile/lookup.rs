@@ -9,6 +9,7 @@ use arrow_ord::cmp;
 use pilaster_core::predicate::Bounds;
 use pilaster_core::{Literal, Result, RowRanges};
 
+use super::arrow_types::is_ordered_as_stored;
 use super::decode::Form;
 use super::file::{CFile, DATA_PART};
 use crate::cfile::types::Physical;
@@ -22,6 +23,7 @@ impl CFile {
             || bounds.is_unbounded()
             || self.metadata().is_array
             || self.metadata().is_nullable
+            || !is_ordered_as_stored(self.metadata().data_type, self.field.data_type())
         {
             return Ok(RowRanges::one(all));
         }
