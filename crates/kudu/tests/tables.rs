@@ -56,13 +56,17 @@ fn rows_of(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
             .zip(schema.fields())
             .map(|(array, field)| {
                 let scale = match field.data_type() {
-                    DataType::Decimal32(_, s) | DataType::Decimal64(_, s) | DataType::Decimal128(_, s) => *s as usize,
+                    DataType::Decimal32(_, s) | DataType::Decimal64(_, s) | DataType::Decimal128(_, s) => {
+                        *s as usize
+                    }
                     _ => 0,
                 };
                 cells::texts(array, scale)
             })
             .collect();
-        rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()));
+        rows.extend(
+            (0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()),
+        );
     }
     rows
 }
@@ -101,7 +105,7 @@ fn check(folder: &Path, expected: &Expected, is_ordered: bool) -> Result<usize, 
 
 fn check_all(root: &Path, folder_of: impl Fn(&Path) -> PathBuf) -> (usize, Vec<String>) {
     let mut cases: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.retain(|case| case.join("case.json").is_file());
+    cases.retain(|case| case.join("case.json").is_file() && case.join("fs").is_dir());
     cases.sort();
     let (mut scans, mut failures) = (0, Vec::new());
     for case in cases {
@@ -109,7 +113,12 @@ fn check_all(root: &Path, folder_of: impl Fn(&Path) -> PathBuf) -> (usize, Vec<S
             let is_ordered = !case.ends_with("txn-wal");
             scans += 1;
             if let Err(error) = check(&folder_of(&case), &expected, is_ordered) {
-                failures.push(format!("{} {} @{:?}: {error}", case.display(), expected.table, expected.as_of));
+                failures.push(format!(
+                    "{} {} @{:?}: {error}",
+                    case.display(),
+                    expected.table,
+                    expected.as_of
+                ));
             }
         }
     }
@@ -119,9 +128,8 @@ fn check_all(root: &Path, folder_of: impl Fn(&Path) -> PathBuf) -> (usize, Vec<S
 #[test]
 fn every_golden_table_gives_the_rows_its_client_saw() {
     let Some(goldens) = support::goldens() else { return };
-    for (folder, expected_scans) in [("", 199), ("../kudu-extra", 1)] {
+    for (folder, expected_scans) in [("", 214), ("../kudu-extra", 66)] {
         let (scans, failures) = check_all(&goldens.join(folder), |case| case.join("fs"));
-        eprintln!("{folder}: {scans} scans, {} differ", failures.len());
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(scans >= expected_scans);
     }

@@ -135,7 +135,7 @@ impl FileKey {
             2 => (32, 32),
             _ => return Err(bad()),
         };
-        let wrapped = header.get(8..8 + wrapped).unwrap_or_default();
+        let wrapped = header.get(8..).and_then(|rest| rest.get(..wrapped)).unwrap_or_default();
         let opened = key.open(wrapped).ok_or_else(bad).at(source.name(), 8, PART)?;
         let opened = opened.get(..length).unwrap_or_default();
         let wrong = |_| bad();

@@ -17,10 +17,11 @@ mod encryption;
 mod file_blocks;
 mod log_blocks;
 mod pbc;
+mod rocks_blocks;
+mod rocks_log;
 mod roots;
 mod scavenge;
 
-pub(crate) use blocks::{BlockMap, BlockPlace, FilePool};
-pub(crate) use encryption::ServerKey;
+pub(crate) use blocks::{BlockMap, FilePool};
 pub(crate) use pbc::Pbc;
 pub use roots::{FsRoots, discover};

@@ -10,7 +10,6 @@
 //! that is how crashes look, not damage.
 
 use bytes::Bytes;
-use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result, Source};
 use pilaster_encoding::checksum::{crc32c, crc32c_append};
 

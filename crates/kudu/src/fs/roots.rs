@@ -11,7 +11,7 @@ use super::blocks::{BlockMap, FilePool};
 use super::encryption::ServerKey;
 use super::file_blocks::entries;
 use super::pbc::Pbc;
-use super::{file_blocks, log_blocks};
+use super::{file_blocks, log_blocks, rocks_blocks};
 use crate::messages::{self, DirInstanceMetadataPb, InstanceMetadataPb};
 
 /// How far below a given folder roots are looked for: copies often put them side by side in one folder.
@@ -127,6 +127,7 @@ impl FsRoots {
             match kind.as_str() {
                 "log" => log_blocks::add_blocks(&data, block_bytes, pool, &mut map),
                 "file" => file_blocks::add_blocks(&data, &mut map),
+                "logr" => rocks_blocks::add_blocks(&data, &mut map)?,
                 other => {
                     return Err(Error::unsupported(format!("block manager \"{other}\"")).at(
                         &data.display().to_string(),

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::BinaryViewArray;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, BinaryViewArray};
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result, SourceRef};
 

@@ -9,10 +9,17 @@ use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
 use pilaster_core::{Error, Result};
 
-/// Batches of rows in key order; the key columns come first.
+/// Some rows: their columns and their number, which also rows without columns have.
+#[derive(Debug)]
+pub(crate) struct SomeRows {
+    pub arrays: Vec<ArrayRef>,
+    pub count: usize,
+}
+
+/// Batches of rows in key order; where they are to be merged, the key columns come first.
 pub(crate) trait KeyedRows: Send {
-    /// The next rows, none of them empty; `None` at the end.
-    fn next(&mut self) -> Result<Option<Vec<ArrayRef>>>;
+    /// The next rows, never none of them; `None` at the end.
+    fn next(&mut self) -> Result<Option<SomeRows>>;
 }
 
 /// Merges sources; each key may come from one of them only.
@@ -76,10 +83,7 @@ impl Merge {
         let Some(source) = self.sources.get_mut(index) else { return Ok(()) };
         source.at = 0;
         source.keys = None;
-        source.batch = match source.rows.next()? {
-            Some(batch) => batch,
-            None => Vec::new(),
-        };
+        source.batch = source.rows.next()?.map(|rows| rows.arrays).unwrap_or_default();
         if source.batch.is_empty() {
             return Ok(());
         }
@@ -93,7 +97,7 @@ impl Merge {
     }
 
     /// The next merged rows.
-    pub fn next(&mut self) -> Result<Option<Vec<ArrayRef>>> {
+    pub fn next(&mut self) -> Result<Option<SomeRows>> {
         // The batches rows are taken from, and the rows: batch, row.
         let mut batches: Vec<Vec<ArrayRef>> = Vec::new();
         let mut batch_of: Vec<Option<usize>> = vec![None; self.sources.len()];
@@ -140,7 +144,8 @@ impl Merge {
                 self.refill(head.source)?;
             }
         }
-        gather(&batches, &taken)
+        let arrays = gather(&batches, &taken)?;
+        Ok(arrays.map(|arrays| SomeRows { arrays, count: taken.len() }))
     }
 }
 

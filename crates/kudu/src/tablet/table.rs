@@ -1,23 +1,28 @@
 //! A table as a dataset: its tablets in partition order.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
     BatchReader, Dataset, Error, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest, Split,
     VerifyDepth, VerifyReport,
 };
 
+use super::cells;
 use super::key_range::key_range;
+use super::merge::SomeRows;
 use super::replica::Tablet;
-use super::rowset::Snapshot;
+use super::rowset::{RowSet, Snapshot};
 use super::schema::{KuduColumn, KuduSchema};
 use super::tablet_rows::{KeyRange, Unit, UnitRows, units};
+use crate::cfile::CellCursor;
 
 /// A Kudu table, from the disks of its servers.
 #[derive(Debug, Clone)]
@@ -44,10 +49,6 @@ impl KuduTable {
             all.extend(units(&tablet.rowsets, &tablet.memory, &KeyRange::default())?);
         }
         Ok(Self(Arc::new(Inner { name, arrow: schema.to_arrow(), schema, tablets, snapshot, units: all })))
-    }
-
-    pub(crate) fn tablets(&self) -> &[Tablet] {
-        &self.0.tablets
     }
 
     /// Columns with their ids and defaults.
@@ -144,8 +145,7 @@ impl Dataset for KuduTable {
         }
         let schema = &self.0.schema;
         let projection = request.projected(&self.0.arrow)?;
-        // Columns to read: the key first, for merging, then what is projected or compared.
-        let mut wanted: Vec<usize> = (0..schema.key_count()).collect();
+        let mut wanted: Vec<usize> = Vec::new();
         let mut filter_columns = Vec::new();
         if let Some(predicate) = &request.predicate {
             for name in predicate.columns() {
@@ -175,8 +175,10 @@ impl Dataset for KuduTable {
                 .filter_map(|index| wanted.iter().position(|w| w == index))
                 .collect(),
             read_schema: Arc::new(read_schema),
-            keys: schema.key_count(),
+            keys: schema.keys().to_vec(),
             columns,
+            request: request.clone(),
+            is_by_position: by_position,
             predicate,
             units,
             current: None,
@@ -238,17 +240,56 @@ impl Dataset for KuduTable {
     }
 }
 
+/// The unit being read.
+enum Current {
+    Plain(BatchReader),
+    Rows(UnitRows),
+}
+
+/// The columns of a rowset that nothing changes.
+struct RowSetColumns {
+    rowset: Arc<RowSet>,
+    columns: Vec<KuduColumn>,
+}
+
+impl Columns for RowSetColumns {
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let column =
+            self.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
+        Ok(match self.rowset.column(column)? {
+            Some(file) => Box::new(CellCursor::new(file, wanted.clone())),
+            None => Box::new(DefaultCursor(column.clone())),
+        })
+    }
+}
+
+/// A column that a rowset lacks: its default for every row.
+struct DefaultCursor(KuduColumn);
+
+impl ColumnCursor for DefaultCursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
+        cells::default_array(&self.0, count)
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        vec![(rows, None)]
+    }
+}
+
 struct TableScan {
     output: SchemaRef,
     read_schema: SchemaRef,
     /// Where each output column stands among those read.
     projection: Vec<usize>,
     columns: Vec<KuduColumn>,
-    keys: usize,
+    keys: Vec<KuduColumn>,
+    request: ScanRequest,
+    is_by_position: bool,
     predicate: Option<BoundPredicate>,
     /// What is still to visit, the next at the end.
     units: Vec<Unit>,
-    current: Option<UnitRows>,
+    current: Option<Current>,
     snapshot: Snapshot,
     batch_size: usize,
     left: u64,
@@ -261,16 +302,19 @@ struct TableScan {
 impl TableScan {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while self.left > 0 {
-            let Some(rows) = &mut self.current else {
-                let Some(unit) = self.units.pop() else { return Ok(None) };
-                self.current = Some(unit.read(&self.columns, self.keys, self.snapshot, self.batch_size)?);
-                continue;
+            let next = match &mut self.current {
+                None => {
+                    let Some(unit) = self.units.pop() else { return Ok(None) };
+                    self.current = Some(self.open(&unit)?);
+                    continue;
+                }
+                Some(Current::Plain(reader)) => reader.next().transpose()?,
+                Some(Current::Rows(rows)) => rows.next()?.map(|rows| self.finish(rows)).transpose()?,
             };
-            let Some(arrays) = rows.next()? else {
+            let Some(batch) = next else {
                 self.current = None;
                 continue;
             };
-            let batch = self.finish(arrays)?;
             if batch.num_rows() > 0 {
                 let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
                 self.left = self.left.saturating_sub(keep as u64);
@@ -280,12 +324,31 @@ impl TableScan {
         Ok(None)
     }
 
+    /// A unit that nothing changes is read like any other columns by position, with all that saves.
+    fn open(&self, unit: &Unit) -> Result<Current> {
+        if let Some((rowset, rows)) = unit.plain(&self.columns, self.snapshot)
+            && !self.is_by_position
+        {
+            let columns = RowSetColumns { rowset: Arc::clone(rowset), columns: self.columns.clone() };
+            let request = ScanRequest {
+                projection: Some(self.projection.clone()),
+                limit: Some(self.left),
+                split: None,
+                ..self.request.clone()
+            };
+            let wanted = RowRanges::one(rows.clone());
+            return Ok(Current::Plain(positional::scan(&columns, &self.read_schema, &request, &wanted)?));
+        }
+        Ok(Current::Rows(unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size)?))
+    }
+
     /// Numbers, filters and projects rows.
-    fn finish(&mut self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
-        let count = arrays.first().map_or(0, |array| array.len());
+    fn finish(&mut self, rows: SomeRows) -> Result<RecordBatch> {
+        let SomeRows { arrays, count } = rows;
         let first = self.position;
         self.position = first.saturating_add(count as u64);
-        let batch = RecordBatch::try_new(Arc::clone(&self.read_schema), arrays)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.read_schema), arrays, &options)?;
         let mut mask = match &self.predicate {
             Some(predicate) => Some(prep_null_mask_filter(&predicate.evaluate(&batch)?)),
             None => None,

@@ -3,12 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef};
 use arrow_select::filter::FilterBuilder;
 use bytes::Bytes;
 use pilaster_core::{Result, RowRanges};
 
-use super::merge::{KeyedRows, Merge};
+use super::merge::{KeyedRows, Merge, SomeRows};
 use super::rowset::{RowSet, RowSetReader, Snapshot};
 use super::schema::KuduColumn;
 use crate::cfile::SPLIT_ROWS;
@@ -85,45 +84,72 @@ fn cut(unit: Unit) -> Vec<Unit> {
 }
 
 impl Unit {
-    /// Reads the unit's live rows in key order. `columns` begin with the key columns.
+    /// The only rowset of the unit, if no change touches these columns or the existence of its rows.
+    pub fn plain(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Option<(&Arc<RowSet>, &Range<u64>)> {
+        let ([(rowset, rows)], None) = (self.rowsets.as_slice(), &self.memory) else { return None };
+        let ids: Vec<i32> = columns.iter().filter_map(|column| column.id).collect();
+        rowset.is_plain(&ids, snapshot).then_some((rowset, rows))
+    }
+
+    /// Reads `columns` of the unit's live rows in key order; `keys` are read too where rows must be merged.
     pub fn read(
         &self,
         columns: &[KuduColumn],
-        keys: usize,
+        keys: &[KuduColumn],
         snapshot: Snapshot,
         batch_size: usize,
     ) -> Result<UnitRows> {
+        if self.rowsets.len().saturating_add(usize::from(self.memory.is_some())) == 1 {
+            let mut sources = self.sources(columns, snapshot, batch_size)?;
+            return Ok(UnitRows::Single(sources.swap_remove(0)));
+        }
+        let others = columns.iter().filter(|column| !keys.contains(column));
+        let all: Vec<KuduColumn> = keys.iter().chain(others).cloned().collect();
+        let key_types = keys.iter().map(|column| column.field().data_type().clone()).collect();
+        let merge = Merge::new(self.sources(&all, snapshot, batch_size)?, key_types, batch_size)?;
+        let positions =
+            columns.iter().filter_map(|column| all.iter().position(|known| known == column)).collect();
+        Ok(UnitRows::Merged { merge: Box::new(merge), positions })
+    }
+
+    fn sources(
+        &self,
+        columns: &[KuduColumn],
+        snapshot: Snapshot,
+        batch_size: usize,
+    ) -> Result<Vec<Box<dyn KeyedRows>>> {
         let mut sources: Vec<Box<dyn KeyedRows>> = Vec::new();
         for (rowset, rows) in &self.rowsets {
             let reader = rowset.reader(columns, snapshot, &RowRanges::one(rows.clone()))?;
-            sources.push(Box::new(RowSetRows {
-                reader,
-                pending: rows.clone(),
-                batch_size: batch_size as u64,
-            }));
+            let pending = rows.clone();
+            sources.push(Box::new(RowSetRows { reader, pending, batch_size: batch_size as u64 }));
         }
         if let Some(memory) = &self.memory {
-            sources.push(Box::new(MemoryBatch(Some(memory.read(columns, snapshot)?))));
+            let (arrays, count) = memory.read(columns, snapshot)?;
+            sources.push(Box::new(MemoryBatch(Some(SomeRows { arrays, count }))));
         }
-        if sources.len() == 1 {
-            return Ok(UnitRows::Single(sources.swap_remove(0)));
-        }
-        let key_types = columns.iter().take(keys).map(|column| column.field().data_type().clone()).collect();
-        Ok(UnitRows::Merged(Box::new(Merge::new(sources, key_types, batch_size)?)))
+        Ok(sources)
     }
 }
 
 /// The rows of a unit.
 pub(crate) enum UnitRows {
     Single(Box<dyn KeyedRows>),
-    Merged(Box<Merge>),
+    /// Merged rows, with more columns than were asked for: where those stand.
+    Merged {
+        merge: Box<Merge>,
+        positions: Vec<usize>,
+    },
 }
 
 impl UnitRows {
-    pub fn next(&mut self) -> Result<Option<Vec<ArrayRef>>> {
+    pub fn next(&mut self) -> Result<Option<SomeRows>> {
         match self {
             Self::Single(rows) => rows.next(),
-            Self::Merged(merge) => merge.next(),
+            Self::Merged { merge, positions } => Ok(merge.next()?.map(|rows| SomeRows {
+                arrays: positions.iter().filter_map(|at| rows.arrays.get(*at).cloned()).collect(),
+                count: rows.count,
+            })),
         }
     }
 }
@@ -136,7 +162,7 @@ struct RowSetRows {
 }
 
 impl KeyedRows for RowSetRows {
-    fn next(&mut self) -> Result<Option<Vec<ArrayRef>>> {
+    fn next(&mut self) -> Result<Option<SomeRows>> {
         while !self.pending.is_empty() {
             let start = self.pending.start;
             let boundary = start
@@ -147,16 +173,17 @@ impl KeyedRows for RowSetRows {
             let end = self.pending.end.min(boundary);
             self.pending.start = end;
             let (arrays, live) = self.reader.read(start..end)?;
-            let Some(live) = live else { return Ok(Some(arrays)) };
+            let all = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+            let Some(live) = live else { return Ok(Some(SomeRows { arrays, count: all })) };
             let count = live.true_count();
             if count == live.len() {
-                return Ok(Some(arrays));
+                return Ok(Some(SomeRows { arrays, count }));
             }
             if count > 0 {
                 let filter = FilterBuilder::new(&live).optimize().build();
                 let arrays =
                     arrays.iter().map(|array| Ok(filter.filter(array)?)).collect::<Result<Vec<_>>>()?;
-                return Ok(Some(arrays));
+                return Ok(Some(SomeRows { arrays, count }));
             }
         }
         Ok(None)
@@ -164,11 +191,11 @@ impl KeyedRows for RowSetRows {
 }
 
 /// Rows of memory, as one batch.
-struct MemoryBatch(Option<Vec<ArrayRef>>);
+struct MemoryBatch(Option<SomeRows>);
 
 impl KeyedRows for MemoryBatch {
-    fn next(&mut self) -> Result<Option<Vec<ArrayRef>>> {
-        Ok(self.0.take().filter(|arrays| arrays.first().is_some_and(|array| !array.is_empty())))
+    fn next(&mut self) -> Result<Option<SomeRows>> {
+        Ok(self.0.take().filter(|rows| rows.count > 0))
     }
 }
 

@@ -64,8 +64,8 @@ impl MemoryRow {
 pub(crate) struct MemoryRows(pub BTreeMap<Vec<u8>, MemoryRow>);
 
 impl MemoryRows {
-    /// The rows that exist at a time, in key order, as one array per column.
-    pub fn read(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Result<Vec<ArrayRef>> {
+    /// The rows that exist at a time, in key order, as one array per column, and their number.
+    pub fn read(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Result<(Vec<ArrayRef>, usize)> {
         let mut rows = Vec::new();
         for row in self.0.values() {
             rows.extend(row.at(snapshot)?);
@@ -80,7 +80,7 @@ impl MemoryRows {
                 .collect();
             cells_to_array(column, &cells)
         });
-        arrays.collect()
+        Ok((arrays.collect::<Result<_>>()?, rows.len()))
     }
 
     /// Encoded keys of the first and the last row.

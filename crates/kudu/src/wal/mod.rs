@@ -12,6 +12,6 @@ mod replay;
 mod row_ops;
 mod segment;
 
-pub(crate) use memory::{MemoryRow, MemoryRows};
+pub(crate) use memory::MemoryRows;
 pub(crate) use replay::{LogReport, Replay, Uncommitted};
-pub(crate) use segment::{Segment, read_segments};
+pub(crate) use segment::read_segments;

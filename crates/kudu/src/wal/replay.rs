@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
-use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
 use pilaster_core::{Error, Result};
 
