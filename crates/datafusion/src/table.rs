@@ -1,0 +1,108 @@
+//! Any dataset as a table of DataFusion.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Statistics;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use pilaster_core::{DatasetRef, Predicate, ScanRequest};
+
+use crate::error::to_datafusion;
+use crate::exec::PilasterExec;
+use crate::partitions::group_splits;
+use crate::statistics::table_statistics;
+use crate::translate::translate;
+
+/// A dataset as a table: projection, filters and limit go down into its scan, its statistics come up.
+#[derive(Debug)]
+pub struct PilasterTable {
+    dataset: DatasetRef,
+    schema: SchemaRef,
+    statistics: OnceLock<Statistics>,
+}
+
+impl PilasterTable {
+    /// A table over `dataset`.
+    pub fn new(dataset: DatasetRef) -> Self {
+        let schema = dataset.schema();
+        Self { dataset, schema, statistics: OnceLock::new() }
+    }
+
+    /// What the table reads from.
+    pub fn dataset(&self) -> &DatasetRef {
+        &self.dataset
+    }
+
+    fn known_statistics(&self) -> &Statistics {
+        self.statistics.get_or_init(|| table_statistics(self.dataset.as_ref()))
+    }
+}
+
+#[async_trait]
+impl TableProvider for PilasterTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let request = ScanRequest {
+            projection: projection.cloned(),
+            predicate: conjunction(filters, &self.schema)?,
+            limit: limit.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)),
+            ..ScanRequest::default()
+        };
+        // Without a filter the first rows answer a limit: one thread reads them and stops.
+        let target = match (&request.limit, &request.predicate) {
+            (Some(_), None) => 1,
+            _ => state.config().target_partitions(),
+        };
+        let splits = self.dataset.splits().map_err(to_datafusion)?;
+        let groups = group_splits(&splits, target);
+        let statistics = self.known_statistics().clone();
+        Ok(Arc::new(PilasterExec::try_new(Arc::clone(&self.dataset), request, groups, statistics)?))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(filters
+            .iter()
+            .map(|filter| match translate(filter, &self.schema) {
+                Some(_) => TableProviderFilterPushDown::Exact,
+                None => TableProviderFilterPushDown::Unsupported,
+            })
+            .collect())
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(self.known_statistics().clone())
+    }
+}
+
+/// All filters together. Only those called `Exact` arrive here, so one that cannot be translated must not be dropped.
+fn conjunction(filters: &[Expr], schema: &SchemaRef) -> Result<Option<Predicate>> {
+    let mut parts = filters
+        .iter()
+        .map(|filter| {
+            translate(filter, schema)
+                .ok_or_else(|| DataFusionError::Plan(format!("a filter that was not offered: {filter}")))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(match parts.len() {
+        0 => None,
+        1 => parts.pop(),
+        _ => Some(Predicate::And(parts)),
+    })
+}
