@@ -56,9 +56,10 @@ fn take(error: DataFusionError) -> Result<Error, DataFusionError> {
                 Ok(own) => Ok(*own),
                 Err(carried) => match carried.downcast::<DataFusionError>() {
                     Ok(nested) => take(*nested),
-                    Err(carried) => {
-                        copy_of(DataFusionError::ArrowError(Box::new(ArrowError::ExternalError(carried)), trace))
-                    }
+                    Err(carried) => copy_of(DataFusionError::ArrowError(
+                        Box::new(ArrowError::ExternalError(carried)),
+                        trace,
+                    )),
                 },
             },
             other => Err(DataFusionError::ArrowError(Box::new(other), trace)),
@@ -85,7 +86,9 @@ fn copy_of(error: DataFusionError) -> Result<Error, DataFusionError> {
         }
         ErrorKind::InvalidInput(message) => ErrorKind::InvalidInput(message.clone()),
         ErrorKind::Io(error) => ErrorKind::Io(std::io::Error::new(error.kind(), error.to_string())),
-        other => ErrorKind::InvalidInput(Error::new(ErrorKind::InvalidInput(format!("{other:?}"))).to_string()),
+        other => {
+            ErrorKind::InvalidInput(Error::new(ErrorKind::InvalidInput(format!("{other:?}"))).to_string())
+        }
     };
     let copy = Error::new(kind);
     Ok(match own.position() {

@@ -58,7 +58,7 @@ impl PilasterExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         let mut statistics = statistics.project(request.projection.as_ref());
-        if request.predicate.is_some() || request.limit.is_some() {
+        if request.predicate.is_some() || request.limit.is_some() || dataset.row_count().is_none() {
             statistics = statistics.to_inexact();
         }
         Ok(Self {
@@ -140,7 +140,10 @@ impl ExecutionPlan for PilasterExec {
         let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), BATCHES_AHEAD);
         let task = PartitionTask {
             dataset: Arc::clone(&self.dataset),
-            request: ScanRequest { batch_size: context.session_config().batch_size(), ..self.request.clone() },
+            request: ScanRequest {
+                batch_size: context.session_config().batch_size(),
+                ..self.request.clone()
+            },
             groups: Arc::clone(&self.groups),
             partition,
             schema,

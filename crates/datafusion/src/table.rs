@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Statistics;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use pilaster_core::{DatasetRef, Predicate, ScanRequest};
 
 use crate::error::to_datafusion;
 use crate::exec::PilasterExec;
+use crate::filter::{RowFilter, all_of};
 use crate::partitions::group_splits;
 use crate::statistics::table_statistics;
 use crate::translate::translate;
@@ -59,21 +60,31 @@ impl TableProvider for PilasterTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (predicate, rest) = divide(filters, &self.schema);
+        // Filters are offered before the last simplification, so one of them may have become what no scan can say.
+        let dataset = match RowFilter::of_rest(rest) {
+            Some(filter) => filter.apply(Arc::clone(&self.dataset)),
+            None => Arc::clone(&self.dataset),
+        };
         let request = ScanRequest {
             projection: projection.cloned(),
-            predicate: conjunction(filters, &self.schema)?,
+            predicate,
             limit: limit.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)),
             ..ScanRequest::default()
         };
         // Without a filter the first rows answer a limit: one thread reads them and stops.
-        let target = match (&request.limit, &request.predicate) {
-            (Some(_), None) => 1,
-            _ => state.config().target_partitions(),
+        let target = if request.limit.is_some() && filters.is_empty() {
+            1
+        } else {
+            state.config().target_partitions()
         };
-        let splits = self.dataset.splits().map_err(to_datafusion)?;
+        let splits = dataset.splits().map_err(to_datafusion)?;
         let groups = group_splits(&splits, target);
-        let statistics = self.known_statistics().clone();
-        Ok(Arc::new(PilasterExec::try_new(Arc::clone(&self.dataset), request, groups, statistics)?))
+        let mut statistics = self.known_statistics().clone();
+        if !filters.is_empty() {
+            statistics = statistics.to_inexact();
+        }
+        Ok(Arc::new(PilasterExec::try_new(dataset, request, groups, statistics)?))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -91,18 +102,14 @@ impl TableProvider for PilasterTable {
     }
 }
 
-/// All filters together. Only those called `Exact` arrive here, so one that cannot be translated must not be dropped.
-fn conjunction(filters: &[Expr], schema: &SchemaRef) -> Result<Option<Predicate>> {
-    let mut parts = filters
-        .iter()
-        .map(|filter| {
-            translate(filter, schema)
-                .ok_or_else(|| DataFusionError::Plan(format!("a filter that was not offered: {filter}")))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(match parts.len() {
-        0 => None,
-        1 => parts.pop(),
-        _ => Some(Predicate::And(parts)),
-    })
+/// What the scan applies itself, and what it cannot say.
+fn divide(filters: &[Expr], schema: &SchemaRef) -> (Option<Predicate>, Vec<Expr>) {
+    let (mut predicates, mut rest) = (Vec::new(), Vec::new());
+    for filter in filters {
+        match translate(filter, schema) {
+            Some(predicate) => predicates.push(predicate),
+            None => rest.push(filter.clone()),
+        }
+    }
+    (all_of(predicates), rest)
 }
