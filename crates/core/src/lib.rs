@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`source`] | where bytes come from: [`Source`], with positioned reads |
 //! | [`dataset`] | what a file or a table is: [`Dataset`], [`Scan`], [`Split`] |
+//! | [`positional`] | the scan of every format whose columns can be read by row position |
 //! | [`predicate`] | which rows are wanted: [`Predicate`], evaluated on rows, on zones and on key ranges |
 //! | [`rows`] | sets of row positions: [`RowRanges`] |
 //! | [`describe`] | what a file says of itself: structure, pages, column statistics |
@@ -37,6 +38,7 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod limits;
+pub mod positional;
 pub mod predicate;
 pub mod progress;
 pub mod rows;

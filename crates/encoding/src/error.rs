@@ -19,7 +19,11 @@ pub struct DecodeError {
 
 impl DecodeError {
     /// A new error at byte `at` of the slice.
-    pub fn new(at: usize, expected: impl Into<Cow<'static, str>>, found: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(
+        at: usize,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self { at, expected: expected.into(), found: found.into() }
     }
 

@@ -69,7 +69,10 @@ pub(super) fn compare(
     to: Option<&DataType>,
 ) -> Result<BooleanArray> {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
-        let words = compare(dictionary.values(), op, value, to)?;
+        // Words may be views where the column is nominally plain text: bring them to the literal's type.
+        let wanted = to.unwrap_or(value.array().data_type());
+        let words = cast(dictionary.values(), wanted)?;
+        let words = compare(&words, op, value, None)?;
         let rows = arrow_select::take::take(&words, dictionary.keys(), None)?;
         return Ok(rows.as_boolean().clone());
     }

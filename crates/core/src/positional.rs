@@ -1,0 +1,267 @@
+//! The scan of every format whose columns can be read by row position.
+//!
+//! Batch by batch: the columns of the predicate are read first; if no row of the batch remains, nothing else is read
+//! (late materialisation); else the other columns are read from the first remaining row to the last and filtered.
+//! Batches end at multiples of the batch size, so that they seldom straddle blocks of a power of two.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
+};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
+
+use crate::dataset::{BatchReader, OnDamage, ScanRequest, column_index};
+use crate::error::{Error, Result};
+use crate::predicate::BoundPredicate;
+use crate::rows::RowRanges;
+use crate::salvage::LossLog;
+
+/// One column, read at row positions; it keeps what the next read may need.
+pub trait ColumnCursor: Send {
+    /// The values of `rows`.
+    ///
+    /// # Errors
+    /// If a block under them cannot be read or decoded.
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef>;
+
+    /// The values of `rows` in whatever form is cheapest to compare: a dictionary column may stay one.
+    ///
+    /// # Errors
+    /// As [`ColumnCursor::read`].
+    fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read(rows)
+    }
+
+    /// Covers `rows` with stretches that stand or fall together, and says which of them cannot be read.
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)>;
+}
+
+/// The columns of a dataset.
+pub trait Columns: Send + Sync {
+    /// Opens column number `column` for a scan that will visit `wanted`, in ascending order.
+    ///
+    /// # Errors
+    /// If what all its blocks share cannot be read.
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>>;
+}
+
+/// Scans `wanted` rows of `columns`, which have `schema`, as `request` asks.
+///
+/// # Errors
+/// [`crate::ErrorKind::InvalidInput`] if the request names columns that are not there.
+pub fn scan(
+    columns: &dyn Columns,
+    schema: &Schema,
+    request: &ScanRequest,
+    wanted: &RowRanges,
+) -> Result<BatchReader> {
+    let projection = request.projected(schema)?;
+    let output = request.output_schema(schema)?;
+    let filter = match &request.predicate {
+        None => None,
+        Some(predicate) => {
+            let indexes = predicate
+                .columns()
+                .into_iter()
+                .map(|name| column_index(schema, name))
+                .collect::<Result<Vec<_>>>()?;
+            let narrow = schema.project(&indexes)?;
+            let bound = predicate.bind(&narrow)?;
+            let columns =
+                indexes.iter().map(|&index| columns.open(index, wanted)).collect::<Result<Vec<_>>>()?;
+            Some(Filter { bound, columns, names: field_names(&narrow) })
+        }
+    };
+    // Only without a filter is it known that every wanted row will be read.
+    let ahead = if filter.is_some() { RowRanges::none() } else { wanted.clone() };
+    let projected =
+        projection.iter().map(|&index| columns.open(index, &ahead)).collect::<Result<Vec<_>>>()?;
+    let losses = match &request.on_damage {
+        OnDamage::Stop => None,
+        OnDamage::Skip(log) => Some(Arc::clone(log)),
+    };
+    Ok(Box::new(PositionalScan {
+        output,
+        names: field_names(&schema.project(&projection)?),
+        projected,
+        filter,
+        with_row_numbers: request.row_numbers.is_some(),
+        pending: wanted.as_slice().iter().rev().cloned().collect(),
+        batch_size: request.batch_size.max(1) as u64,
+        left: request.limit.unwrap_or(u64::MAX),
+        losses,
+    }))
+}
+
+fn field_names(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+struct Filter {
+    bound: BoundPredicate,
+    columns: Vec<Box<dyn ColumnCursor>>,
+    names: Vec<String>,
+}
+
+struct PositionalScan {
+    output: SchemaRef,
+    names: Vec<String>,
+    projected: Vec<Box<dyn ColumnCursor>>,
+    filter: Option<Filter>,
+    with_row_numbers: bool,
+    /// What is still to visit, the next at the end.
+    pending: Vec<Range<u64>>,
+    batch_size: u64,
+    left: u64,
+    losses: Option<Arc<LossLog>>,
+}
+
+impl PositionalScan {
+    /// The next stretch of rows: up to a multiple of the batch size.
+    fn next_rows(&mut self) -> Option<Range<u64>> {
+        let range = self.pending.pop()?;
+        let boundary =
+            range.start.checked_div(self.batch_size)?.saturating_add(1).saturating_mul(self.batch_size);
+        let mut end = range.end.min(boundary);
+        if self.filter.is_none() {
+            end = end.min(range.start.saturating_add(self.left));
+        }
+        if end < range.end {
+            self.pending.push(end..range.end);
+        }
+        Some(range.start..end)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left > 0 {
+            let Some(rows) = self.next_rows() else { return Ok(None) };
+            if let Some(losses) = self.losses.clone() {
+                let good = self.probe(&rows, &losses);
+                if good.as_slice() != [rows.clone()] {
+                    self.pending.extend(good.as_slice().iter().rev().cloned());
+                    continue;
+                }
+            }
+            let batch = self.read(rows)?;
+            if batch.num_rows() > 0 {
+                let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
+                self.left = self.left.saturating_sub(keep as u64);
+                return Ok(Some(batch.slice(0, keep)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(&mut self, mut rows: Range<u64>) -> Result<RecordBatch> {
+        let mut mask = None;
+        if let Some(filter) = &mut self.filter {
+            match filter.select(&rows)? {
+                Selection::None => return Ok(RecordBatch::new_empty(Arc::clone(&self.output))),
+                Selection::All => {}
+                Selection::Some(narrowed, selected) => {
+                    rows = narrowed;
+                    mask = Some(FilterBuilder::new(&selected).optimize().build());
+                }
+            }
+        }
+        let apply = |array: ArrayRef| -> Result<ArrayRef> {
+            Ok(match &mask {
+                Some(mask) => mask.filter(&array)?,
+                None => array,
+            })
+        };
+        let mut arrays = Vec::with_capacity(self.output.fields().len());
+        for column in &mut self.projected {
+            arrays.push(apply(column.read(rows.clone())?)?);
+        }
+        if self.with_row_numbers {
+            arrays.push(apply(Arc::new(UInt64Array::from_iter_values(rows.clone())))?);
+        }
+        let count = match &mask {
+            Some(mask) => mask.count(),
+            None => usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX),
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), arrays, &options)?)
+    }
+
+    /// The parts of `rows` that every column can give; the others are noted.
+    fn probe(&mut self, rows: &Range<u64>, losses: &LossLog) -> RowRanges {
+        let mut good = RowRanges::one(rows.clone());
+        let filter = self.filter.iter_mut().flat_map(|filter| filter.names.iter().zip(&mut filter.columns));
+        for (name, column) in self.names.iter().zip(&mut self.projected).chain(filter) {
+            let mut sound = Vec::new();
+            for (stretch, damage) in column.probe(rows.clone()) {
+                match damage {
+                    None => sound.push(stretch),
+                    Some(error) => losses.record(stretch, Some(name), &error),
+                }
+            }
+            good = good.intersect(&sound.into_iter().collect());
+        }
+        good
+    }
+}
+
+enum Selection {
+    None,
+    All,
+    /// The rows from the first to the last selected one, and which of them are.
+    Some(Range<u64>, BooleanArray),
+}
+
+impl Filter {
+    fn select(&mut self, rows: &Range<u64>) -> Result<Selection> {
+        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
+        let arrays =
+            self.columns.iter_mut().map(|c| c.read_for_filter(rows.clone())).collect::<Result<Vec<_>>>()?;
+        let fields: Vec<_> = self
+            .names
+            .iter()
+            .zip(&arrays)
+            .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
+        let mut selected = self.bound.evaluate(&batch)?;
+        if selected.null_count() > 0 {
+            selected = prep_null_mask_filter(&selected);
+        }
+        let values = selected.values();
+        let hits = values.count_set_bits();
+        if hits == 0 {
+            return Ok(Selection::None);
+        }
+        if hits == count {
+            return Ok(Selection::All);
+        }
+        let mut slices = values.set_slices();
+        let first = slices.next().map_or(0, |(start, _)| start);
+        let last = slices
+            .last()
+            .map_or_else(|| values.set_slices().next().map_or(count, |(_, end)| end), |(_, end)| end);
+        let narrowed = rows.start.saturating_add(first as u64)..rows.start.saturating_add(last as u64);
+        Ok(Selection::Some(narrowed, selected.slice(first, last.saturating_sub(first))))
+    }
+}
+
+impl Iterator for PositionalScan {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_batch();
+        if next.is_err() {
+            self.left = 0;
+        }
+        next.map_err(ArrowError::from).transpose()
+    }
+}
+
+impl RecordBatchReader for PositionalScan {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.output)
+    }
+}

@@ -1,0 +1,44 @@
+//! CRC-32C, the Castagnoli polynomial, by the machine's own instructions where it has them.
+//!
+//! Reflected polynomial `0x82f63b78`, initial value and final xor `0xffffffff`: `"123456789"` gives `e3069283`. It is not
+//! the CRC-32 of zlib and zip.
+
+/// The checksum of `bytes`.
+///
+/// ```
+/// assert_eq!(pilaster_encoding::checksum::crc32c(b"123456789"), 0xe306_9283);
+/// ```
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+/// The checksum of what `crc` is the checksum of, followed by `bytes`.
+#[must_use]
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_values() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(crc32c(b""), 0);
+        // The header of every checksummed CFile.
+        assert_eq!(crc32c(b"kuducfl2\0\0\0\0"), u32::from_le_bytes([0x02, 0x94, 0x3a, 0xd3]));
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config())]
+        #[test]
+        fn appending_equals_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..2000), cut in any::<prop::sample::Index>()) {
+            let (a, b) = bytes.split_at(cut.index(bytes.len() + 1));
+            prop_assert_eq!(crc32c_append(crc32c(a), b), crc32c(&bytes));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Block codecs: a whole block in, a whole block out, the sizes known from outside.
+//!
+//! | codec | bytes | feature |
+//! | --- | --- | --- |
+//! | [`Codec::Lz4`] | raw LZ4 block: no frame, no size | always there |
+//! | [`Codec::Snappy`] | raw Snappy: no framing; begins with its own uncompressed length | `snappy` |
+//! | [`Codec::Zlib`] | zlib stream: two header bytes, Adler-32 at the end; written with level 6 | `zlib` |
+
+pub(crate) mod lz4;
+#[cfg(feature = "snappy")]
+mod snappy;
+#[cfg(feature = "zlib")]
+mod zlib;
+
+use crate::{DecodeError, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// A way to compress a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Raw LZ4 block.
+    Lz4,
+    /// Raw Snappy.
+    Snappy,
+    /// zlib stream.
+    Zlib,
+}
+
+impl Codec {
+    /// Every codec, whether its feature is on or not.
+    pub const ALL: [Self; 3] = [Self::Lz4, Self::Snappy, Self::Zlib];
+
+    /// Its name in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Snappy => "snappy",
+            Self::Zlib => "zlib",
+        }
+    }
+
+    /// Appends the compressed form of `src`.
+    ///
+    /// # Errors
+    /// If the codec was left out of the build or `src` is larger than the codec allows.
+    pub fn compress(self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Lz4 => lz4::compress(src, out),
+            Self::Snappy => snappy::compress(src, out),
+            Self::Zlib => zlib::compress(src, out),
+        }
+    }
+
+    /// Decompresses all of `src` into exactly `dst`.
+    ///
+    /// # Errors
+    /// If `src` is malformed, does not give exactly `dst.len()` bytes, or goes on after them; or if the codec was left
+    /// out of the build. What `dst` then holds is not specified.
+    ///
+    /// ```
+    /// use pilaster_encoding::codec::Codec;
+    ///
+    /// let mut packed = Vec::new();
+    /// Codec::Lz4.compress(b"repeat repeat repeat repeat", &mut packed)?;
+    /// let mut text = [0; 27];
+    /// Codec::Lz4.decompress(&packed, &mut text)?;
+    /// assert_eq!(&text, b"repeat repeat repeat repeat");
+    /// # Ok::<(), pilaster_encoding::DecodeError>(())
+    /// ```
+    pub fn decompress(self, src: &[u8], dst: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Lz4 => lz4::decompress(src, dst),
+            Self::Snappy => snappy::decompress(src, dst),
+            Self::Zlib => zlib::decompress(src, dst),
+        }
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Codec {
+    type Err = DecodeError;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let same = |codec: &Self| codec.name().eq_ignore_ascii_case(name);
+        Self::ALL
+            .into_iter()
+            .find(same)
+            .ok_or_else(|| DecodeError::new(0, "lz4, snappy or zlib", format!("{name:?}")))
+    }
+}
+
+fn wrong_length(codec: Codec, expected: usize, found: impl fmt::Display) -> DecodeError {
+    DecodeError::new(0, format!("{codec} data of {expected} bytes"), format!("{found}"))
+}
+
+#[cfg(not(feature = "snappy"))]
+mod snappy {
+    use crate::{DecodeError, Result};
+
+    fn missing() -> DecodeError {
+        DecodeError::new(0, "a build with the feature `snappy`", "a snappy block")
+    }
+
+    pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
+        Err(missing())
+    }
+
+    pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
+        Err(missing())
+    }
+}
+
+#[cfg(not(feature = "zlib"))]
+mod zlib {
+    use crate::{DecodeError, Result};
+
+    fn missing() -> DecodeError {
+        DecodeError::new(0, "a build with the feature `zlib`", "a zlib block")
+    }
+
+    pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
+        Err(missing())
+    }
+
+    pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
+        Err(missing())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn available() -> impl Iterator<Item = Codec> {
+        Codec::ALL.into_iter().filter(|codec| match codec {
+            Codec::Lz4 => true,
+            Codec::Snappy => cfg!(feature = "snappy"),
+            Codec::Zlib => cfg!(feature = "zlib"),
+        })
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for codec in Codec::ALL {
+            assert_eq!(codec.to_string().parse(), Ok(codec));
+            assert_eq!(codec.name().to_uppercase().parse(), Ok(codec));
+        }
+        assert!("zstd".parse::<Codec>().is_err());
+    }
+
+    #[test]
+    fn reads_the_lz4_block_of_the_worked_example() -> Result<()> {
+        // The `sdict` column of the tiny table: nine codewords, bit-shuffled and padded to sixteen.
+        let mut out = [0; 16];
+        let block = [0x34, 0x4a, 0x01, 0x00, 0x01, 0x00, 0x50, 0, 0, 0, 0, 0];
+        Codec::Lz4.decompress(&block, &mut out)?;
+        assert_eq!(out[..2], [0x4a, 0x01]);
+        assert_eq!(out[2..], [0; 14]);
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_round_trips_too() {
+        for codec in available() {
+            let mut packed = Vec::new();
+            codec.compress(&[], &mut packed).unwrap();
+            codec.decompress(&packed, &mut []).unwrap();
+            assert!(codec.decompress(&packed, &mut [0]).is_err());
+            assert!(codec.decompress(&[], &mut [0]).is_err());
+        }
+    }
+
+    #[test]
+    fn features_left_out_are_named() {
+        for codec in Codec::ALL.into_iter().filter(|codec| !available().any(|other| other == *codec)) {
+            let error = codec.decompress(&[0], &mut [0]).unwrap_err();
+            assert!(error.to_string().contains(codec.name()), "{error}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config())]
+        #[test]
+        fn round_trips(
+            bytes in prop_oneof![prop::collection::vec(any::<u8>(), 0..3000), prop::collection::vec(0u8..2, 0..3000)],
+            cut in any::<prop::sample::Index>(),
+        ) {
+            for codec in available() {
+                let mut packed = b"before".to_vec();
+                codec.compress(&bytes, &mut packed).unwrap();
+                prop_assert_eq!(&packed[..6], b"before");
+                let packed = &packed[6..];
+                let mut again = vec![0; bytes.len()];
+                codec.decompress(packed, &mut again).unwrap();
+                prop_assert_eq!(&again, &bytes);
+                // Another length, a cut and an addition are all refused.
+                prop_assert!(codec.decompress(packed, &mut vec![0; bytes.len() + 1]).is_err());
+                if !bytes.is_empty() {
+                    prop_assert!(codec.decompress(packed, &mut vec![0; bytes.len() - 1]).is_err());
+                }
+                prop_assert!(codec.decompress(&packed[..cut.index(packed.len())], &mut again).is_err());
+                prop_assert!(codec.decompress(&[packed, &[0]].concat(), &mut again).is_err());
+            }
+        }
+
+        #[test]
+        fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), len in 0usize..2000, flip in any::<prop::sample::Index>()) {
+            for codec in available() {
+                let _ = codec.decompress(&bytes, &mut vec![0; len]);
+                let mut packed = Vec::new();
+                codec.compress(&bytes, &mut packed).unwrap();
+                let at = flip.index(packed.len());
+                packed[at] ^= bytes.first().copied().unwrap_or(1);
+                let _ = codec.decompress(&packed, &mut vec![0; bytes.len()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Raw Snappy.
+
+use super::{Codec, wrong_length};
+use crate::{DecodeError, Result};
+use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
+use std::cell::RefCell;
+
+thread_local! {
+    static ENCODER: RefCell<Encoder> = RefCell::new(Encoder::new());
+}
+
+pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.resize(start.saturating_add(max_compress_len(src.len())), 0);
+    let target = out.get_mut(start..).unwrap_or_default();
+    let written = ENCODER.with_borrow_mut(|encoder| encoder.compress(src, target));
+    out.truncate(start.saturating_add(*written.as_ref().unwrap_or(&0)));
+    match written {
+        Ok(_) => Ok(()),
+        Err(error) => Err(DecodeError::new(0, "a block that snappy can hold", error.to_string())),
+    }
+}
+
+pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
+    let fail = |error: snap::Error| wrong_length(Codec::Snappy, dst.len(), error);
+    let own_len = decompress_len(src).map_err(fail)?;
+    if own_len != dst.len() {
+        return Err(wrong_length(Codec::Snappy, dst.len(), format_args!("{own_len} bytes")));
+    }
+    if src.is_empty() {
+        return Err(wrong_length(Codec::Snappy, dst.len(), "no bytes at all"));
+    }
+    match Decoder::new().decompress(src, dst) {
+        Ok(len) if len == dst.len() => Ok(()),
+        Ok(len) => Err(wrong_length(Codec::Snappy, dst.len(), format_args!("{len} bytes"))),
+        Err(error) => Err(wrong_length(Codec::Snappy, dst.len(), error)),
+    }
+}

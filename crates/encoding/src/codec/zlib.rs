@@ -1,0 +1,60 @@
+//! zlib streams.
+
+use super::{Codec, wrong_length};
+use crate::{DecodeError, Result};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::cell::RefCell;
+
+const LEVEL: u32 = 6;
+
+thread_local! {
+    static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(true));
+    static DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(LEVEL), true));
+}
+
+pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    DEFLATE.with_borrow_mut(|deflate| {
+        deflate.reset();
+        // The stored form is a little longer than the source; a second round covers anything else.
+        out.reserve((src.len() / 1000).saturating_add(src.len()).saturating_add(64));
+        loop {
+            let used = usize::try_from(deflate.total_in()).unwrap_or(usize::MAX);
+            let rest = src.get(used..).unwrap_or_default();
+            match deflate.compress_vec(rest, out, FlushCompress::Finish) {
+                Ok(Status::StreamEnd) => return Ok(()),
+                Ok(_) => out.reserve(out.len().saturating_sub(start).max(64)),
+                Err(error) => {
+                    return Err(DecodeError::new(0, "a block that zlib can hold", error.to_string()));
+                }
+            }
+        }
+    })
+}
+
+pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
+    INFLATE.with_borrow_mut(|inflate| {
+        inflate.reset(true);
+        let wanted = dst.len();
+        let fail = |error: flate2::DecompressError| wrong_length(Codec::Zlib, wanted, error);
+        let mut status = inflate.decompress(src, dst, FlushDecompress::Finish).map_err(fail)?;
+        let used = usize::try_from(inflate.total_in()).unwrap_or(usize::MAX);
+        if status != Status::StreamEnd {
+            // The end mark may still stand there when the output is full already.
+            let rest = src.get(used..).unwrap_or_default();
+            status = inflate.decompress(rest, &mut [0], FlushDecompress::Finish).map_err(fail)?;
+        }
+        let (used, made) = (inflate.total_in(), inflate.total_out());
+        if status != Status::StreamEnd {
+            return Err(wrong_length(Codec::Zlib, dst.len(), "no end of the stream"));
+        }
+        if made != dst.len() as u64 {
+            return Err(wrong_length(Codec::Zlib, dst.len(), format_args!("{made} bytes")));
+        }
+        if used != src.len() as u64 {
+            let at = usize::try_from(used).unwrap_or(usize::MAX);
+            return Err(DecodeError::new(at, "the end of the zlib data", "more bytes"));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,322 @@
+//! A column read by row position, block by block.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use bytes::Bytes;
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::positional::ColumnCursor;
+use pilaster_core::{Error, Result, RowRanges};
+
+use super::block::Block;
+use super::decode::{DecodedBlock, Form, as_list_type};
+use super::file::{CFile, DATA_PART, LocatedBlock, join};
+use super::index::IndexCursor;
+use super::metadata::BlockPointer;
+use super::walk::salvage_map;
+
+/// Bytes fetched in one go when it is known that all of them will be wanted.
+const READ_AHEAD_BYTES: u64 = 1 << 20;
+
+/// Reads the cells of one CFile; see the module.
+#[derive(Debug)]
+pub(crate) struct CellCursor {
+    file: Arc<CFile>,
+    /// Rows that will all be read: what may be fetched ahead.
+    wanted: RowRanges,
+    place: Place,
+    current: Option<DecodedBlock>,
+    ahead: VecDeque<(BlockPointer, Bytes)>,
+    salvage: Option<Vec<(LocatedBlock, Option<String>)>>,
+}
+
+/// Where the next block is.
+#[derive(Debug)]
+enum Place {
+    /// On the entry of the current block in the positional index.
+    Indexed(IndexCursor),
+    /// The current block's number in [`CFile::sequence`].
+    Numbered(usize),
+    Nowhere,
+}
+
+impl CellCursor {
+    pub fn new(file: Arc<CFile>, wanted: RowRanges) -> Self {
+        let salvage =
+            file.recovered.as_ref().map(|found| found.iter().map(|block| (block.clone(), None)).collect());
+        Self { file, wanted, place: Place::Nowhere, current: None, ahead: VecDeque::new(), salvage }
+    }
+
+    fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
+        let mut pieces = Vec::with_capacity(1);
+        let mut row = rows.start;
+        while row < rows.end {
+            self.load(row)?;
+            let target = &self.file.shape.target;
+            let Some(block) = &mut self.current else { break };
+            let index = |row: u64| usize::try_from(row.saturating_sub(block.first_row)).unwrap_or(usize::MAX);
+            let (start, end) = (index(row), index(rows.end).min(block.rows));
+            let piece = block
+                .read(start..end, form, target)
+                .map_err(|error| error.at(self.file.name(), self.place_offset(), DATA_PART))?;
+            pieces.push(piece);
+            row = row.saturating_add(end.saturating_sub(start) as u64);
+        }
+        if pieces.len() > 1 && form == Form::Codes {
+            return self.read_form(rows, Form::Wanted);
+        }
+        let joined = join(pieces, &self.file.shape.target.arrow)?;
+        if self.file.metadata().is_array {
+            as_list_type(joined, self.file.field.data_type())
+        } else {
+            Ok(joined)
+        }
+    }
+
+    fn place_offset(&self) -> u64 {
+        match &self.place {
+            Place::Indexed(cursor) => cursor.entry().map_or(0, |entry| entry.pointer.offset),
+            Place::Numbered(number) => {
+                self.file.sequence().ok().and_then(|all| all.get(*number)).map_or(0, |pointer| pointer.offset)
+            }
+            Place::Nowhere => 0,
+        }
+    }
+
+    /// Makes the block that holds `row` the current one.
+    fn load(&mut self, row: u64) -> Result<()> {
+        let end = match &self.current {
+            Some(block) => {
+                let end = block.first_row.saturating_add(block.rows as u64);
+                if (block.first_row..end).contains(&row) {
+                    return Ok(());
+                }
+                Some(end)
+            }
+            None => None,
+        };
+        self.current = None;
+        if let Some(map) = &self.salvage {
+            let located = map.iter().map(|(located, _)| located).find(|located| located.rows.contains(&row));
+            let pointer = located.map(|located| located.pointer).ok_or_else(|| self.past_the_end(row))?;
+            return self.decode_block(pointer, row);
+        }
+        let is_next = end == Some(row);
+        match &self.file.positional {
+            Some(_) => self.load_indexed(row, is_next),
+            None => self.load_numbered(row, is_next),
+        }
+    }
+
+    fn load_indexed(&mut self, row: u64, is_next: bool) -> Result<()> {
+        let file = Arc::clone(&self.file);
+        let Some(tree) = &file.positional else { return Err(self.past_the_end(row)) };
+        let cursor = match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Indexed(mut cursor) if is_next => {
+                cursor.advance(tree, &file.store)?;
+                cursor
+            }
+            _ => {
+                self.ahead.clear();
+                let ordinal = u32::try_from(row).map_err(|_| self.past_the_end(row))?;
+                tree.seek(&file.store, &ordinal.to_be_bytes())?
+            }
+        };
+        let entry = cursor.entry().cloned().ok_or_else(|| self.past_the_end(row))?;
+        let start = file.ordinal_of(&entry)?;
+        if self.ahead.is_empty() {
+            self.fetch_ahead(&cursor, row)?;
+        }
+        self.place = Place::Indexed(cursor);
+        self.decode_block(entry.pointer, row)?;
+        match &self.current {
+            Some(block) if block.first_row == start => Ok(()),
+            Some(block) => {
+                let found = format!("row {}", block.first_row);
+                self.current = None;
+                Err(Error::corrupt(
+                    format!("a block that starts at row {start}, as its index entry says"),
+                    found,
+                )
+                .at(file.name(), entry.pointer.offset, DATA_PART))
+            }
+            None => Err(self.past_the_end(row)),
+        }
+    }
+
+    /// Fetches the block under `cursor` and those after it that are sure to be wanted, in few reads.
+    fn fetch_ahead(&mut self, cursor: &IndexCursor, row: u64) -> Result<()> {
+        let Some(until) =
+            self.wanted.as_slice().iter().find(|range| range.contains(&row)).map(|range| range.end)
+        else {
+            return Ok(());
+        };
+        let file = Arc::clone(&self.file);
+        let Some(tree) = &file.positional else { return Ok(()) };
+        let (mut cursor, mut bytes, mut pointers) = (cursor.clone(), 0u64, Vec::new());
+        while let Some(entry) = cursor.entry() {
+            let size = u64::from(entry.pointer.size);
+            let is_wanted = file.ordinal_of(entry)? < until;
+            if !pointers.is_empty() && (!is_wanted || bytes.saturating_add(size) > READ_AHEAD_BYTES) {
+                break;
+            }
+            file.store.check_pointer(entry.pointer, DATA_PART)?;
+            pointers.push(entry.pointer);
+            bytes = bytes.saturating_add(size);
+            // A damaged index further on must not stop what is still readable here.
+            if cursor.advance(tree, &file.store).is_err() {
+                break;
+            }
+        }
+        if pointers.len() > 1 {
+            let ranges: Vec<_> = pointers.iter().map(|pointer| pointer.offset..pointer.end()).collect();
+            self.ahead = pointers.into_iter().zip(file.store.source.read_many(&ranges)?).collect();
+        }
+        Ok(())
+    }
+
+    fn load_numbered(&mut self, row: u64, is_next: bool) -> Result<()> {
+        let file = Arc::clone(&self.file);
+        let blocks = file.sequence()?;
+        if let Place::Numbered(number) = self.place
+            && is_next
+        {
+            let next = number.saturating_add(1);
+            self.place = Place::Numbered(next);
+            let pointer = *blocks.get(next).ok_or_else(|| self.past_the_end(row))?;
+            return self.decode_block(pointer, row);
+        }
+        // Only the blocks know their rows: look for the right one by halves.
+        let (mut low, mut high) = (0, blocks.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(&pointer) = blocks.get(middle) else { break };
+            let decoded = file.decode(&file.store.read(pointer, DATA_PART)?)?;
+            let end = decoded.first_row.saturating_add(decoded.rows as u64);
+            if row < decoded.first_row {
+                high = middle;
+            } else if row >= end {
+                low = middle.saturating_add(1);
+            } else {
+                self.place = Place::Numbered(middle);
+                self.current = Some(decoded);
+                return Ok(());
+            }
+        }
+        Err(self.past_the_end(row))
+    }
+
+    /// Decodes the block at `pointer`, which must hold `row`.
+    fn decode_block(&mut self, pointer: BlockPointer, row: u64) -> Result<()> {
+        let stored = match self.ahead.pop_front() {
+            Some((at, bytes)) if at == pointer => Some(bytes),
+            _ => {
+                self.ahead.clear();
+                None
+            }
+        };
+        let block: Block = match stored {
+            Some(bytes) => self.file.store.open(pointer, bytes, DATA_PART)?,
+            None => self.file.store.read(pointer, DATA_PART)?,
+        };
+        let decoded = self.file.decode(&block)?;
+        let end = decoded.first_row.saturating_add(decoded.rows as u64);
+        if !(decoded.first_row..end).contains(&row) {
+            return Err(Error::corrupt(
+                format!("a block with row {row}"),
+                format!("rows {}..{end}", decoded.first_row),
+            )
+            .at(self.file.name(), pointer.offset, DATA_PART));
+        }
+        self.current = Some(decoded);
+        Ok(())
+    }
+
+    /// Makes every value of the current block, so that nothing in it can fail later.
+    fn read_whole_block(&mut self) -> Result<()> {
+        let Some(block) = &mut self.current else { return Ok(()) };
+        let mut start = 0;
+        while start < block.rows {
+            let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(block.rows);
+            block.read(start..end, Form::Wanted, &self.file.shape.target)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn past_the_end(&self, row: u64) -> Error {
+        Error::corrupt(format!("a block with row {row}"), "the end of the index").at(
+            self.file.name(),
+            self.file.metadata().blocks_end,
+            "cfile index",
+        )
+    }
+}
+
+impl ColumnCursor for CellCursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read_form(rows, Form::Wanted)
+    }
+
+    fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read_form(rows, Form::Codes)
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        let file = Arc::clone(&self.file);
+        let mut map = match self.salvage.take() {
+            Some(map) => map,
+            None => salvage_map(&file),
+        };
+        let mut stretches = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let index = map.partition_point(|(located, _)| located.rows.end <= row);
+            let next = map.get_mut(index).filter(|(located, _)| located.rows.start < rows.end);
+            let Some((located, damage)) = next else {
+                stretches
+                    .push((row..rows.end, Some(lost(&file, "no block that holds these rows was found"))));
+                break;
+            };
+            if located.rows.start > row {
+                let gap = row..located.rows.start;
+                row = located.rows.start;
+                stretches.push((gap, Some(lost(&file, "no block that holds these rows was found"))));
+                continue;
+            }
+            let known_good = self.current.as_ref().is_some_and(|block| block.first_row == located.rows.start);
+            if !known_good && damage.is_none() {
+                self.current = None;
+                let read = self.decode_block(located.pointer, row).and_then(|()| self.read_whole_block());
+                *damage = read.err().map(|error| error.to_string());
+                if let Some(block) = &self.current
+                    && block.first_row.saturating_add(block.rows as u64) != located.rows.end
+                {
+                    *damage = Some(format!(
+                        "{}: the block does not hold the rows its index entry says",
+                        file.name()
+                    ));
+                    self.current = None;
+                }
+            }
+            let stretch = located.rows.clone();
+            row = stretch.end;
+            let error = damage.as_ref().map(|message| Error::invalid(message.clone()));
+            // A damaged block is lost as a whole, a good one is good for what was asked.
+            let stretch = if error.is_some() {
+                stretch
+            } else {
+                stretch.start.max(rows.start)..stretch.end.min(rows.end)
+            };
+            stretches.push((stretch, error));
+        }
+        self.salvage = Some(map);
+        stretches
+    }
+}
+
+fn lost(file: &CFile, found: &str) -> Error {
+    Error::corrupt("a data block", found).at(file.name(), file.metadata().blocks_start, "cfile index")
+}

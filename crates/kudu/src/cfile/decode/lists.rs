@@ -1,0 +1,134 @@
+//! Array cells.
+//!
+//! ```text
+//! | varint elements | varint cells |
+//! | varint size, RLE bits of the elements | varint size, RLE 16-bit lengths | varint size, RLE bits of the cells |
+//! | encoded block of the elements that are not null |
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, GenericListArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field};
+use bytes::Bytes;
+use pilaster_core::{Error, Result};
+use pilaster_encoding::{rle, varint};
+
+use super::validity::{Validity, read_bitmap};
+use super::{BlockShape, DecodedBlock, Form, Values, Words, read_values};
+use crate::cfile::arrow_types::Target;
+
+/// The cells of an array block.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    /// First element of each cell, and the end of the last.
+    starts: Vec<i32>,
+    cells: BooleanBuffer,
+    elements: std::sync::Mutex<Validity>,
+    values: Box<Values>,
+}
+
+impl BlockShape {
+    pub(super) fn decode_lists(&self, payload: &Bytes, words: Option<&Words>) -> Result<DecodedBlock> {
+        let mut at = 0;
+        let elements = varint::read_u32(payload, &mut at)? as usize;
+        let cells = u64::from(varint::read_u32(payload, &mut at)?);
+        if cells > self.metadata.num_values {
+            return Err(Error::corrupt(format!("at most {} cells", self.metadata.num_values), cells));
+        }
+        let cells = usize::try_from(cells).map_err(|_| Error::corrupt("a count of cells", cells))?;
+        let size = varint::read_u32(payload, &mut at)? as usize;
+        let element_bits = read_bitmap(self, payload, &mut at, size, elements)?;
+        let starts = self.read_lengths(payload, &mut at, cells, elements)?;
+        let size = varint::read_u32(payload, &mut at)? as usize;
+        let cell_bits = read_bitmap(self, payload, &mut at, size, cells)?;
+        let cell_mask = BooleanBuffer::collect_bool(cells, |cell| cell_bits.is_set(cell));
+        for (cell, pair) in starts.windows(2).enumerate() {
+            if !cell_mask.value(cell) && pair.first() != pair.last() {
+                return Err(Error::corrupt("no elements in a null cell", format!("elements in cell {cell}")));
+            }
+        }
+        if !self.metadata.is_nullable && cell_bits.ones() != cells {
+            return Err(Error::corrupt("no null cells in a column that has none", "null cells"));
+        }
+        let encoded = payload.slice(at.min(payload.len())..);
+        let (start, values) = self.decode_values(&encoded, words, Some(element_bits.ones()))?;
+        let lists =
+            Lists { starts, cells: cell_mask, elements: element_bits.into(), values: Box::new(values) };
+        Ok(DecodedBlock {
+            first_row: u64::from(start.ordinal),
+            rows: cells,
+            validity: None,
+            values: Values::Lists(lists),
+        })
+    }
+
+    /// RLE lengths of 16 bits, summed up.
+    fn read_lengths(
+        &self,
+        payload: &[u8],
+        at: &mut usize,
+        cells: usize,
+        elements: usize,
+    ) -> Result<Vec<i32>> {
+        let size = varint::read_u32(payload, at)? as usize;
+        let end = at.checked_add(size).unwrap_or(usize::MAX);
+        let stream = payload
+            .get(*at..end)
+            .ok_or_else(|| Error::corrupt(format!("{size} bytes of lengths"), "the end of the block"))?;
+        *at = end;
+        self.limits.decoded((cells as u64).saturating_mul(6))?;
+        let mut lengths = vec![0u16; cells];
+        rle::decode(stream, u16::BITS, &mut lengths)?;
+        let mut starts = Vec::with_capacity(cells.saturating_add(1));
+        let mut sum = 0i32;
+        starts.push(sum);
+        for length in lengths {
+            sum = sum
+                .checked_add(i32::from(length))
+                .ok_or_else(|| Error::corrupt("at most 2^31 elements", "longer lengths"))?;
+            starts.push(sum);
+        }
+        if usize::try_from(sum).ok() != Some(elements) {
+            return Err(Error::corrupt(format!("lengths that sum to {elements}"), sum));
+        }
+        Ok(starts)
+    }
+}
+
+impl Lists {
+    /// The cells `range` as a list array; `target` is the way of the elements, `target.arrow` the list.
+    pub fn read(&self, range: Range<usize>, target: &Target) -> Result<ArrayRef> {
+        let starts = self
+            .starts
+            .get(range.start..range.end.saturating_add(1))
+            .ok_or_else(|| Error::invalid(format!("cells {range:?} of {}", self.cells.len())))?;
+        let first = starts.first().copied().unwrap_or_default();
+        let last = starts.last().copied().unwrap_or_default();
+        let position = |offset: i32| usize::try_from(offset).unwrap_or_default();
+        let element_rows = position(first)..position(last);
+        let (nulls, dense) = {
+            let mut elements = self.elements.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            elements.read(element_rows)
+        };
+        let elements = read_values(&self.values, dense, nulls, Form::Wanted, target)?;
+        let offsets: Vec<i32> = starts.iter().map(|start| start.wrapping_sub(first)).collect();
+        let nulls = NullBuffer::new(self.cells.slice(range.start, range.len()));
+        let nulls = (nulls.null_count() > 0).then_some(nulls);
+        list_array(offsets, elements, nulls)
+    }
+}
+
+fn list_array(offsets: Vec<i32>, elements: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let field = Arc::new(Field::new("item", elements.data_type().clone(), true));
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(Arc::new(GenericListArray::<i32>::try_new(field, offsets, elements, nulls)?))
+}
+
+/// Brings a list array to the list type that was asked for (other element name, larger offsets).
+pub(crate) fn as_list_type(array: ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == wanted { Ok(array) } else { Ok(cast(&array, wanted)?) }
+}

@@ -1,0 +1,223 @@
+//! From the payload of a data block to Arrow arrays.
+//!
+//! A block is decoded once into dense values ([`DecodedBlock`]); batches are then cut out of it. Fixed-width values
+//! without nulls are cut without a copy. Nulls are spread only where a batch asks for them, so a block of a hundred
+//! million nulls costs a bitmap.
+
+mod bits;
+mod bytes;
+mod fixed;
+mod lists;
+mod validity;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ::bytes::Bytes;
+use arrow_array::types::UInt32Type;
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, UInt32Array, make_array, new_null_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_data::ArrayDataBuilder;
+use arrow_select::take::take;
+use pilaster_core::views::view_array;
+use pilaster_core::{Error, Limits, Result};
+
+use super::arrow_types::Target;
+use super::metadata::CFileMetadata;
+use super::types::{Encoding, Physical};
+pub(crate) use bytes::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, decode_plain as decode_plain_bytes};
+pub(crate) use fixed::SHUFFLE_HEADER_BYTES;
+use lists::Lists;
+pub(crate) use lists::as_list_type;
+use validity::Validity;
+
+/// Number of values and ordinal of the first row, as every encoded block says at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockStart {
+    pub ordinal: u32,
+    pub count: usize,
+}
+
+/// What a decoder must know of the file around the block.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockShape {
+    pub metadata: Arc<CFileMetadata>,
+    pub limits: Limits,
+    pub target: Target,
+}
+
+/// The words of a DICT file.
+pub(crate) type Words = ArrayRef;
+
+/// One data block, decoded.
+#[derive(Debug)]
+pub(crate) struct DecodedBlock {
+    pub first_row: u64,
+    pub rows: usize,
+    validity: Option<Validity>,
+    values: Values,
+}
+
+/// The values that are there, without nulls.
+#[derive(Debug)]
+pub(crate) enum Values {
+    Fixed { width: usize, bytes: Buffer },
+    Bits(Buffer),
+    Bytes { bytes: Buffer, offsets: Vec<i32> },
+    Codes { codes: ScalarBuffer<u32>, words: Words },
+    Lists(Lists),
+}
+
+/// How dictionary-coded strings leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As the type that was asked for.
+    Wanted,
+    /// As an Arrow dictionary where the block has one: for comparing once per word.
+    Codes,
+}
+
+impl BlockShape {
+    /// Decodes a payload; `words` must be given for DICT files.
+    pub fn decode(&self, payload: &Bytes, words: Option<&Words>) -> Result<DecodedBlock> {
+        let metadata = &*self.metadata;
+        if metadata.is_array {
+            return self.decode_lists(payload, words);
+        }
+        let mut at = 0;
+        let validity = if metadata.is_nullable { Some(self.read_validity(payload, &mut at)?) } else { None };
+        let encoded = payload.slice(at.min(payload.len())..);
+        let expected = validity.as_ref().map(Validity::ones);
+        let (start, values) = self.decode_values(&encoded, words, expected)?;
+        let rows = validity.as_ref().map_or(start.count, Validity::len);
+        Ok(DecodedBlock { first_row: u64::from(start.ordinal), rows, validity, values })
+    }
+
+    /// The dense values of an encoded block. `expected` is their number, where a bitmap has told it.
+    fn decode_values(
+        &self,
+        encoded: &Bytes,
+        words: Option<&Words>,
+        expected: Option<usize>,
+    ) -> Result<(BlockStart, Values)> {
+        let (start, values) = match (self.metadata.data_type.physical(), self.metadata.encoding) {
+            (Physical::Fixed(width), encoding) => fixed::decode(self, encoded, width, encoding)?,
+            (Physical::Bool, encoding) => bits::decode(self, encoded, encoding)?,
+            (Physical::Binary, Encoding::Dict) => bytes::decode_dict(self, encoded, words)?,
+            (Physical::Binary, encoding) => bytes::decode(self, encoded, encoding)?,
+        };
+        match expected {
+            Some(expected) if expected != start.count => {
+                Err(Error::corrupt(format!("{expected} values, one for each set bit"), start.count))
+            }
+            _ => Ok((start, values)),
+        }
+    }
+
+    /// Refuses a count that the file as a whole does not have.
+    fn check_count(&self, count: u64) -> Result<usize> {
+        if self.metadata.is_array {
+            // The footer counts cells, not elements; the bytes they take are limited where they are reserved.
+            return usize::try_from(count).map_err(|_| Error::corrupt("a count of elements", count));
+        }
+        match usize::try_from(count) {
+            Ok(usable) if count <= self.metadata.num_values => Ok(usable),
+            _ => Err(Error::corrupt(format!("at most {} values", self.metadata.num_values), count)),
+        }
+    }
+
+    /// A zeroed buffer for `count` values of `width` bytes, if the limits allow it.
+    fn buffer_for(&self, count: usize, width: usize) -> Result<arrow_buffer::MutableBuffer> {
+        let bytes = (count as u64).saturating_mul(width as u64);
+        Ok(arrow_buffer::MutableBuffer::from_len_zeroed(self.limits.decoded(bytes)?))
+    }
+}
+
+impl DecodedBlock {
+    /// The rows `range` of this block (counted from its first row) as an array.
+    pub fn read(&mut self, range: Range<usize>, form: Form, target: &Target) -> Result<ArrayRef> {
+        if range.end > self.rows || range.start > range.end {
+            return Err(Error::invalid(format!("rows {range:?} of a block of {} rows", self.rows)));
+        }
+        if let Values::Lists(lists) = &self.values {
+            return lists.read(range, target);
+        }
+        let (nulls, dense) = match &mut self.validity {
+            None => (None, range.clone()),
+            Some(validity) => validity.read(range.clone()),
+        };
+        if nulls.is_some() && dense.is_empty() {
+            return Ok(new_null_array(&target.arrow, range.len()));
+        }
+        read_values(&self.values, dense, nulls, form, target)
+    }
+}
+
+/// The values of a dictionary block as an array of words.
+pub(crate) fn words_of(values: &Values, target: &Target) -> Result<Words> {
+    let Values::Bytes { bytes, offsets } = values else {
+        return Err(Error::invalid("a dictionary without bytes"));
+    };
+    view_array(target.byte_kind(), bytes.clone(), offsets.clone(), None)
+}
+
+/// The dense values `dense`, spread over the rows of `nulls` if there are nulls.
+fn read_values(
+    values: &Values,
+    dense: Range<usize>,
+    nulls: Option<NullBuffer>,
+    form: Form,
+    target: &Target,
+) -> Result<ArrayRef> {
+    match values {
+        Values::Fixed { width, bytes } => {
+            let cut = bytes
+                .slice_with_length(dense.start.saturating_mul(*width), dense.len().saturating_mul(*width));
+            let rows = nulls.as_ref().map_or(dense.len(), NullBuffer::len);
+            let cut = match &nulls {
+                Some(nulls) => fixed::spread(&cut, *width, nulls),
+                None => cut,
+            };
+            let data = ArrayDataBuilder::new(target.decoded.clone()).len(rows).nulls(nulls).add_buffer(cut);
+            target.finish(make_array(data.build()?))
+        }
+        Values::Bits(bits) => {
+            let cut = BooleanBuffer::new(bits.clone(), dense.start, dense.len());
+            Ok(Arc::new(match nulls {
+                Some(nulls) => BooleanArray::new(bits::spread(&cut, &nulls), Some(nulls)),
+                None => BooleanArray::new(cut, None),
+            }))
+        }
+        Values::Bytes { bytes, offsets } => {
+            let (bytes, offsets) = bytes::cut(bytes, offsets, dense, nulls.as_ref())?;
+            target.finish(view_array(target.byte_kind(), bytes, offsets, nulls)?)
+        }
+        Values::Codes { codes, words } => {
+            let cut = codes.slice(dense.start, dense.len());
+            let cut = match &nulls {
+                Some(nulls) => fixed::spread(cut.inner(), size_of::<u32>(), nulls).into(),
+                None => cut,
+            };
+            let codes = UInt32Array::new(cut, nulls);
+            match form {
+                Form::Codes => {
+                    Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(codes, Arc::clone(words))?))
+                }
+                Form::Wanted => target.finish(take(words, &codes, None)?),
+            }
+        }
+        Values::Lists(_) => Err(Error::invalid("lists inside lists")),
+    }
+}
+
+/// A little-endian word at `at`.
+fn word(bytes: &[u8], at: usize, what: &str) -> Result<u32> {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map(|four| u32::from_le_bytes(*four)).ok_or_else(
+        || {
+            Error::corrupt(
+                format!("{what} at byte {at} of the block"),
+                format!("a block of {} bytes", bytes.len()),
+            )
+        },
+    )
+}

@@ -1,0 +1,153 @@
+//! What the rows of a CFile are: cells of a column, changes of a delta file, or the blocks of a bloom file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryViewArray, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pilaster_core::positional::{ColumnCursor, Columns};
+use pilaster_core::{Error, Result, RowRanges};
+
+use super::bloom::BloomBlock;
+use super::cursor::CellCursor;
+use super::file::CFile;
+use super::metadata::CFileMetadata;
+use crate::key::decode_ordered_varint;
+
+/// What the rows of a CFile are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CFileKind {
+    /// The cells of a column, or the keys of a compound-key index.
+    Column,
+    /// The changes of a delta file: row, timestamp, and the raw list of changes.
+    Delta,
+    /// The blocks of a bloom file: first key, number of hash functions, bits.
+    Bloom,
+}
+
+impl CFileKind {
+    pub(crate) fn of(metadata: &CFileMetadata) -> Self {
+        if metadata.is_delta_file() {
+            Self::Delta
+        } else if metadata.is_bloom_file() {
+            Self::Bloom
+        } else {
+            Self::Column
+        }
+    }
+
+    /// The columns a file of this kind is read as.
+    pub(crate) fn schema(self, file: &CFile) -> SchemaRef {
+        let field = |name: &str, data_type| Field::new(name, data_type, false);
+        Arc::new(match self {
+            Self::Column => Schema::new(vec![Arc::clone(&file.field)]),
+            Self::Delta => Schema::new(vec![
+                field("row", DataType::UInt64),
+                field("timestamp", DataType::UInt64),
+                field("changes", DataType::BinaryView),
+            ]),
+            Self::Bloom => Schema::new(vec![
+                field("first_key", DataType::BinaryView),
+                field("hash_functions", DataType::UInt32),
+                field("bits", DataType::BinaryView),
+            ]),
+        })
+    }
+}
+
+/// The columns of one CFile.
+#[derive(Debug)]
+pub(crate) struct CFileColumns {
+    pub file: Arc<CFile>,
+    pub kind: CFileKind,
+}
+
+impl Columns for CFileColumns {
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let cells = || CellCursor::new(Arc::clone(&self.file), wanted.clone());
+        Ok(match self.kind {
+            CFileKind::Column => Box::new(cells()),
+            CFileKind::Delta => Box::new(DeltaCursor { cells: cells(), column }),
+            CFileKind::Bloom => Box::new(BloomCursor { file: Arc::clone(&self.file), column }),
+        })
+    }
+}
+
+/// One of the three columns of a delta file, cut out of its values: `ordered varint row | ordered varint timestamp |
+/// list of changes`.
+#[derive(Debug)]
+struct DeltaCursor {
+    cells: CellCursor,
+    column: usize,
+}
+
+impl ColumnCursor for DeltaCursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let values = self.cells.read(rows)?;
+        let values = values.as_binary_view();
+        let mut numbers = Vec::with_capacity(values.len());
+        let mut changes = Vec::with_capacity(values.len());
+        for value in values.iter().flatten() {
+            let mut at = 0;
+            let row = decode_ordered_varint(value, &mut at)?;
+            let timestamp = decode_ordered_varint(value, &mut at)?;
+            numbers.push(if self.column == 0 { row } else { timestamp });
+            changes.push(value.get(at..).unwrap_or_default());
+        }
+        Ok(match self.column {
+            0 | 1 => Arc::new(UInt64Array::from(numbers)),
+            _ => Arc::new(BinaryViewArray::from_iter_values(changes)),
+        })
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        self.cells.probe(rows)
+    }
+}
+
+/// One of the three columns of a bloom file; its rows are its blocks.
+#[derive(Debug)]
+struct BloomCursor {
+    file: Arc<CFile>,
+    column: usize,
+}
+
+impl BloomCursor {
+    fn blocks(&self, rows: &Range<u64>) -> Result<Vec<BloomBlock>> {
+        let entries = bloom_entries(&self.file)?;
+        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+        let wanted = entries
+            .get(index(rows.start)..index(rows.end))
+            .ok_or_else(|| Error::invalid(format!("blocks {rows:?} of {}", entries.len())))?;
+        wanted.iter().map(|entry| BloomBlock::read(&self.file, entry)).collect()
+    }
+}
+
+/// The entries of the value index of a bloom file, one for each block.
+pub(crate) fn bloom_entries(file: &CFile) -> Result<Vec<super::index::IndexEntry>> {
+    match &file.by_value {
+        Some(tree) => tree.entries(&file.store),
+        None => Ok(Vec::new()),
+    }
+}
+
+impl ColumnCursor for BloomCursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let blocks = self.blocks(&rows)?;
+        Ok(match self.column {
+            0 => Arc::new(BinaryViewArray::from_iter_values(blocks.iter().map(|block| &block.first_key))),
+            1 => Arc::new(UInt32Array::from_iter_values(blocks.iter().map(|block| block.hash_functions))),
+            _ => Arc::new(BinaryViewArray::from_iter_values(blocks.iter().map(|block| &block.bits))),
+        })
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        rows.map(|row| {
+            let rows = row..row.saturating_add(1);
+            let damage = self.blocks(&rows).err();
+            (rows, damage)
+        })
+        .collect()
+    }
+}

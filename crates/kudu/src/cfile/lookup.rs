@@ -1,0 +1,113 @@
+//! From a range of key values to a range of rows, through the value index.
+
+use std::ops::Bound;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_data::ArrayDataBuilder;
+use arrow_ord::cmp;
+use pilaster_core::predicate::Bounds;
+use pilaster_core::{Literal, Result, RowRanges};
+
+use super::decode::Form;
+use super::file::{CFile, DATA_PART};
+use crate::cfile::types::Physical;
+use crate::key::{self, KeyPart};
+
+impl CFile {
+    /// The rows whose value lies within `bounds`; all rows if the file has no value index or it cannot tell.
+    pub fn rows_within(&self, bounds: &Bounds) -> Result<RowRanges> {
+        let all = 0..self.metadata().num_values;
+        if self.by_value.is_none()
+            || bounds.is_unbounded()
+            || self.metadata().is_array
+            || self.metadata().is_nullable
+        {
+            return Ok(RowRanges::one(all));
+        }
+        let start = match &bounds.lower {
+            Bound::Unbounded => all.start,
+            Bound::Included(value) => self.boundary(value, cmp::lt, all.start)?,
+            Bound::Excluded(value) => self.boundary(value, cmp::lt_eq, all.start)?,
+        };
+        let end = match &bounds.upper {
+            Bound::Unbounded => all.end,
+            Bound::Included(value) => self.boundary(value, cmp::lt_eq, all.end)?,
+            Bound::Excluded(value) => self.boundary(value, cmp::lt, all.end)?,
+        };
+        Ok(RowRanges::one(start..end.max(start)))
+    }
+
+    /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell.
+    fn boundary(&self, value: &Literal, is_before: Comparison, unknown: u64) -> Result<u64> {
+        let Some(tree) = &self.by_value else { return Ok(unknown) };
+        let Some(encoded) = self.encode_literal(value) else { return Ok(unknown) };
+        let cursor = tree.seek(&self.store, &encoded)?;
+        let Some(entry) = cursor.entry() else { return Ok(unknown) };
+        let mut block = self.decode(&self.store.read(entry.pointer, DATA_PART)?)?;
+        let values = block.read(0..block.rows, Form::Wanted, &self.shape.target)?;
+        let before = is_before(&values, value)?;
+        Ok(block.first_row.saturating_add(before.true_count() as u64))
+    }
+
+    /// The literal as the value index encodes keys; `None` if it has no such form.
+    fn encode_literal(&self, value: &Literal) -> Option<Vec<u8>> {
+        let data_type = self.metadata().data_type;
+        let stored = stored_form(value.array(), data_type.physical())?;
+        let mut encoded = Vec::new();
+        key::encode(data_type, &stored, KeyPart::Last, &mut encoded).ok()?;
+        Some(encoded)
+    }
+
+    /// The value an encoded key of this column stands for, as an array of length one.
+    pub fn decode_key(&self, encoded: &[u8]) -> Result<ArrayRef> {
+        let stored = key::decode_last(self.metadata().data_type, encoded)?;
+        let target = &self.shape.target;
+        if self.metadata().data_type.physical() == Physical::Binary {
+            let length = i32::try_from(stored.len()).unwrap_or(i32::MAX);
+            let array =
+                pilaster_core::views::view_array(target.byte_kind(), stored.into(), vec![0, length], None)?;
+            return target.finish(array);
+        }
+        let mut aligned = arrow_buffer::MutableBuffer::new(stored.len());
+        aligned.extend_from_slice(&stored);
+        let data = ArrayDataBuilder::new(target.decoded.clone()).len(1).add_buffer(aligned.into()).build()?;
+        target.finish(arrow_array::make_array(data))
+    }
+}
+
+type Comparison =
+    fn(&dyn arrow_array::Datum, &dyn arrow_array::Datum) -> Result<BooleanArray, arrow_schema::ArrowError>;
+
+/// A value of an array of length one as a CFile stores it; decimals may be wider in Arrow than in the file.
+pub(crate) fn stored_form(array: &ArrayRef, physical: Physical) -> Option<Vec<u8>> {
+    if array.is_null(0) {
+        return None;
+    }
+    match physical {
+        Physical::Bool => None,
+        Physical::Binary => Some(match array.data_type() {
+            arrow_schema::DataType::Utf8 => array.as_string::<i32>().value(0).as_bytes().to_vec(),
+            arrow_schema::DataType::LargeUtf8 => array.as_string::<i64>().value(0).as_bytes().to_vec(),
+            arrow_schema::DataType::Utf8View => array.as_string_view().value(0).as_bytes().to_vec(),
+            arrow_schema::DataType::Binary => array.as_binary::<i32>().value(0).to_vec(),
+            arrow_schema::DataType::LargeBinary => array.as_binary::<i64>().value(0).to_vec(),
+            arrow_schema::DataType::BinaryView => array.as_binary_view().value(0).to_vec(),
+            arrow_schema::DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().value(0).to_vec(),
+            _ => return None,
+        }),
+        Physical::Fixed(width) => {
+            let data = array.to_data();
+            let have = array.data_type().primitive_width()?;
+            let start = data.offset().checked_mul(have)?;
+            let bytes = data.buffers().first()?.get(start..start.checked_add(have)?)?.to_vec();
+            if have <= width {
+                return (have == width).then_some(bytes);
+            }
+            // Narrowed only if the dropped bytes repeat the sign.
+            let (kept, dropped) = bytes.split_at_checked(width)?;
+            let sign = if kept.last()? & 0x80 == 0 { 0x00 } else { 0xff };
+            dropped.iter().all(|byte| *byte == sign).then(|| kept.to_vec())
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The CFile: Kudu's columnar file.
+//!
+//! ```text
+//! header | data block | data block | index block | … | index roots | dictionary | footer
+//! ```
+//!
+//! Blocks touch each other. The footer says type, encoding, codec and where the roots of the index trees are; an index
+//! by row ordinal leads to the block of a row, an index by value (key columns) to the block of a key. See
+//! `docs/formats/kudu-cfile.md` for every byte.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `metadata`, `proto` | header and footer |
+//! | `block` | pointer → checked, decompressed payload |
+//! | `index` | the index trees |
+//! | `decode` | payload → Arrow |
+//! | `file`, `cursor`, `lookup` | an open file; its cells by row; rows by key |
+//! | `kinds`, `bloom` | what the rows of a file are: cells, deltas, bloom blocks |
+//! | `walk`, `recover` | blocks without an index or a footer |
+//! | `reader`, `describe`, `verify` | the dataset |
+//! | `write` | Arrow → CFile |
+
+mod arrow_types;
+mod block;
+mod bloom;
+mod cursor;
+mod decode;
+mod describe;
+mod file;
+mod index;
+mod kinds;
+mod lookup;
+mod metadata;
+mod proto;
+mod reader;
+mod recover;
+mod types;
+mod verify;
+mod walk;
+mod write;
+
+pub use arrow_types::{kudu_type, natural_type};
+pub use bloom::{BloomBlock, hash64};
+pub(crate) use cursor::CellCursor;
+pub use file::{CFileReaderOptions, DEFAULT_COLUMN};
+pub use kinds::CFileKind;
+pub use metadata::{
+    BlockPointer, CFileMetadata, DELTA_STATISTICS, MAGIC_V1, MAGIC_V2, MAX_KEY, MIN_KEY, Version,
+};
+pub use reader::CFileReader;
+pub(crate) use reader::{column_statistics, row_splits};
+pub use recover::AssumedShape;
+pub use types::{Compression, Encoding, KuduType, Physical};
+pub use write::{CFileWriter, CFileWriterOptions, WriteSummary};

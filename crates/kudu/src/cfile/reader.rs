@@ -1,0 +1,179 @@
+//! A CFile as a dataset.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, SchemaRef};
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::positional;
+use pilaster_core::{
+    BatchReader, Dataset, Progress, Result, Scan, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
+};
+
+use super::file::{CFile, CFileReaderOptions};
+use super::kinds::{CFileColumns, CFileKind, bloom_entries};
+use super::metadata::{CFileMetadata, MAX_KEY, MIN_KEY};
+use super::recover::{AssumedShape, recover};
+use super::{describe, verify};
+
+/// Rows of a split: a power of two, so that splits end where batches and most blocks do.
+pub(crate) const SPLIT_ROWS: u64 = 1 << 17;
+
+/// An open CFile. Cheap to clone; footer, indexes and dictionary are read once and shared.
+#[derive(Debug, Clone)]
+pub struct CFileReader {
+    file: Arc<CFile>,
+    kind: CFileKind,
+    schema: SchemaRef,
+    rows: u64,
+}
+
+impl CFileReader {
+    /// Opens a CFile with the default options.
+    ///
+    /// # Errors
+    /// As [`CFileReader::open_with_options`].
+    pub fn open(source: SourceRef) -> Result<Self> {
+        Self::open_with_options(source, &CFileReaderOptions::default())
+    }
+
+    /// Opens a CFile: reads header and footer.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::Corrupt`] if header or footer are damaged,
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the column cannot be read as the type asked for.
+    pub fn open_with_options(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
+        Self::new(CFile::open(source, options)?)
+    }
+
+    /// Opens a CFile whose footer is lost: every block is looked for in the bytes.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the shape makes no sense; [`pilaster_core::ErrorKind::Io`].
+    pub fn recover(source: SourceRef, shape: &AssumedShape, options: &CFileReaderOptions) -> Result<Self> {
+        Self::new(recover(source, shape, options)?)
+    }
+
+    fn new(file: CFile) -> Result<Self> {
+        let kind = CFileKind::of(file.metadata());
+        let rows = match kind {
+            CFileKind::Bloom => bloom_entries(&file)?.len() as u64,
+            CFileKind::Column | CFileKind::Delta => file.metadata().num_values,
+        };
+        Ok(Self { schema: kind.schema(&file), file: Arc::new(file), kind, rows })
+    }
+
+    /// Everything header and footer say.
+    pub fn metadata(&self) -> &CFileMetadata {
+        self.file.metadata()
+    }
+
+    /// What its rows are.
+    pub fn kind(&self) -> CFileKind {
+        self.kind
+    }
+
+    /// Whether the rowset of this bloom file may hold an encoded key (see [`crate::key`]).
+    ///
+    /// # Errors
+    /// If the block of the key cannot be read.
+    pub fn bloom_may_contain(&self, key: &[u8]) -> Result<bool> {
+        self.file.bloom_may_contain(key)
+    }
+
+    pub(crate) fn file(&self) -> &Arc<CFile> {
+        &self.file
+    }
+}
+
+/// Splits of `rows` rows that take `bytes` bytes in all.
+pub(crate) fn row_splits(rows: u64, bytes: u64) -> Vec<Split> {
+    let count = rows.div_ceil(SPLIT_ROWS);
+    (0..count)
+        .map(|number| {
+            let start = number.saturating_mul(SPLIT_ROWS);
+            let end = start.saturating_add(SPLIT_ROWS).min(rows);
+            Split { rows: Some(start..end), bytes: bytes.checked_div(count).unwrap_or_default() }
+        })
+        .collect()
+}
+
+impl Dataset for CFileReader {
+    fn format(&self) -> &'static str {
+        match self.kind {
+            CFileKind::Column => "kudu cfile",
+            CFileKind::Delta => "kudu delta file",
+            CFileKind::Bloom => "kudu bloom file",
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        Some(self.rows)
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.metadata().file_bytes
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        Ok(row_splits(self.rows, self.size_bytes()))
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let mut wanted = request.wanted_rows(self.rows, &self.splits()?)?;
+        if let (Some(predicate), CFileKind::Column) = (&request.predicate, self.kind) {
+            let bounds = predicate.bind(&self.schema)?.bounds(0);
+            wanted = wanted.intersect(&self.file.rows_within(&bounds)?);
+        }
+        let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
+        positional::scan(&columns, &self.schema, request, &wanted)
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        Ok(verify::verify(&self.file, self.kind, depth, progress))
+    }
+
+    fn describe(&self) -> Result<Node> {
+        describe::describe(&self.file, self.kind)
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        describe::pages(&self.file, self.kind, self.schema.field(0).name())
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        if self.kind != CFileKind::Column {
+            return Ok(vec![ColumnStatistics::default(); self.schema.fields().len()]);
+        }
+        Ok(vec![column_statistics(&self.file)])
+    }
+}
+
+/// What header and footer of a column's CFile tell about it.
+pub(crate) fn column_statistics(file: &CFile) -> ColumnStatistics {
+    let metadata = file.metadata();
+    // Only a key column's own file has keys of its own type; text that is not UTF-8 has no Arrow form.
+    let key = |name: &str| metadata.pair(name).and_then(|encoded| file.decode_key(encoded).ok());
+    let is_key =
+        metadata.value_index.is_some() && !matches!(file.field.data_type(), DataType::Dictionary(..));
+    ColumnStatistics {
+        min: key(MIN_KEY).filter(|_| is_key),
+        max: key(MAX_KEY).filter(|_| is_key),
+        nulls: (!metadata.is_nullable).then_some(0),
+        encodings: vec![metadata.encoding.name().to_string()],
+        codecs: vec![metadata.compression.name().to_string()],
+        bytes: metadata.file_bytes,
+        uncompressed_bytes: None,
+    }
+}

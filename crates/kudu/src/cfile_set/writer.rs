@@ -1,0 +1,160 @@
+//! Writing a set.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use pilaster_core::error::AtPosition;
+use pilaster_core::{AtomicFolder, Error, Result};
+
+use super::manifest::{MANIFEST_NAME, Manifest, ManifestColumn, file_name};
+use crate::cfile::{CFileWriter, CFileWriterOptions, Compression, Encoding};
+
+/// How to write a set.
+#[derive(Debug, Clone, Default)]
+pub struct CFileSetWriterOptions {
+    column: CFileWriterOptions,
+    key: Option<String>,
+    encodings: HashMap<String, Encoding>,
+    compressions: HashMap<String, Compression>,
+}
+
+impl CFileSetWriterOptions {
+    /// What every column is written with unless it has an option of its own.
+    #[must_use]
+    pub fn with_column_options(mut self, options: CFileWriterOptions) -> Self {
+        self.column = options;
+        self
+    }
+
+    /// The column by which the rows ascend, without repeats; it gets a value index.
+    #[must_use]
+    pub fn with_key(mut self, column: impl Into<String>) -> Self {
+        self.key = Some(column.into());
+        self
+    }
+
+    /// The encoding of one column.
+    #[must_use]
+    pub fn with_encoding(mut self, column: impl Into<String>, encoding: Encoding) -> Self {
+        self.encodings.insert(column.into(), encoding);
+        self
+    }
+
+    /// The codec of one column.
+    #[must_use]
+    pub fn with_compression(mut self, column: impl Into<String>, compression: Compression) -> Self {
+        self.compressions.insert(column.into(), compression);
+        self
+    }
+
+    fn of_column(&self, name: &str) -> CFileWriterOptions {
+        let mut options = self.column.clone();
+        if let Some(&encoding) = self.encodings.get(name) {
+            options = options.with_encoding(encoding);
+        }
+        if let Some(&compression) = self.compressions.get(name) {
+            options = options.with_compression(compression);
+        }
+        if self.key.as_deref() == Some(name) {
+            options = options.with_value_index(true);
+        }
+        options
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetSummary {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// Writes a table as a set. The folder appears when [`CFileSetWriter::finish`] has succeeded, or not at all.
+#[derive(Debug)]
+pub struct CFileSetWriter {
+    folder: AtomicFolder,
+    schema: SchemaRef,
+    columns: Vec<(ManifestColumn, CFileWriter<BufWriter<File>>)>,
+    key: Option<String>,
+    rows: u64,
+}
+
+impl CFileSetWriter {
+    /// Starts a set that will be the folder `target`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if a column has no CFile form or an option names none;
+    /// [`pilaster_core::ErrorKind::Io`].
+    pub fn create(
+        target: impl Into<PathBuf>,
+        schema: SchemaRef,
+        options: &CFileSetWriterOptions,
+    ) -> Result<Self> {
+        let named = options.encodings.keys().chain(options.compressions.keys()).chain(&options.key);
+        for name in named {
+            pilaster_core::dataset::column_index(&schema, name)?;
+        }
+        let folder = AtomicFolder::create(target)?;
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for (index, field) in schema.fields().iter().enumerate() {
+            let column = ManifestColumn { name: field.name().clone(), file: file_name(index, field.name()) };
+            let file = File::create_new(folder.path().join(&column.file)).at(&column.file, 0, "")?;
+            let writer = CFileWriter::try_new(
+                BufWriter::with_capacity(1 << 16, file),
+                field,
+                options.of_column(field.name()),
+            )
+            .map_err(|error| error.at(&format!("column \"{}\"", field.name()), 0, ""))?;
+            columns.push((column, writer));
+        }
+        Ok(Self { folder, schema, columns, key: options.key.clone(), rows: 0 })
+    }
+
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the batch has other columns, or a key out of order.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_columns() != self.columns.len() {
+            return Err(Error::invalid(format!(
+                "a batch of {} columns for a set of {}",
+                batch.num_columns(),
+                self.columns.len()
+            )));
+        }
+        for ((_, writer), array) in self.columns.iter_mut().zip(batch.columns()) {
+            writer.write_array(array)?;
+        }
+        self.rows = self.rows.saturating_add(batch.num_rows() as u64);
+        Ok(())
+    }
+
+    /// Completes every file, makes them durable and gives the folder its name.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::Io`]; then there is no folder.
+    pub fn finish(self) -> Result<SetSummary> {
+        let mut bytes = 0u64;
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (column, writer) in self.columns {
+            let (sink, summary) = writer.finish()?;
+            let file =
+                sink.into_inner().map_err(std::io::IntoInnerError::into_error).at(&column.file, 0, "")?;
+            file.sync_all().at(&column.file, 0, "")?;
+            bytes = bytes.saturating_add(summary.bytes);
+            columns.push(column);
+        }
+        let json = Manifest::new(self.rows, self.key, columns, self.schema.as_ref().clone()).to_json()?;
+        let mut manifest =
+            File::create_new(self.folder.path().join(MANIFEST_NAME)).at(MANIFEST_NAME, 0, "")?;
+        manifest.write_all(&json).and_then(|()| manifest.sync_all()).at(MANIFEST_NAME, 0, "")?;
+        self.folder.commit()?;
+        Ok(SetSummary { rows: self.rows, bytes: bytes.saturating_add(json.len() as u64) })
+    }
+}
