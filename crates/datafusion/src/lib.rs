@@ -37,6 +37,7 @@ pub mod table;
 pub mod translate;
 
 pub use blocking::SqlSession;
+pub use datafusion::arrow;
 pub use error::{from_datafusion, root_cause};
 pub use exec::PilasterExec;
 pub use filter::RowFilter;

@@ -45,7 +45,7 @@ fn column_statistics(schema: &SchemaRef, known: &[describe::ColumnStatistics]) -
 
 fn one_column(data_type: &DataType, column: &describe::ColumnStatistics) -> ColumnStatistics {
     let bound = |value: &Option<ArrayRef>| {
-        let Some(scalar) = value.as_ref().and_then(|array| first(array)) else { return Precision::Absent };
+        let Some(scalar) = value.as_ref().and_then(first) else { return Precision::Absent };
         if &scalar.data_type() != data_type {
             return Precision::Absent;
         }

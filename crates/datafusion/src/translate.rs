@@ -79,10 +79,10 @@ fn comparison(column: String, op: CompareOp, value: Literal) -> Predicate {
 /// Both zeros of the literal's type, if it is one of them.
 fn zeros_like(value: &Literal) -> Option<(Literal, Literal)> {
     let (minus, plus) = match ScalarValue::try_from_array(value.array(), 0).ok()? {
-        ScalarValue::Float32(Some(zero)) if zero == 0.0 => {
+        ScalarValue::Float32(Some(0.0)) => {
             (ScalarValue::Float32(Some(-0.0)), ScalarValue::Float32(Some(0.0)))
         }
-        ScalarValue::Float64(Some(zero)) if zero == 0.0 => {
+        ScalarValue::Float64(Some(0.0)) => {
             (ScalarValue::Float64(Some(-0.0)), ScalarValue::Float64(Some(0.0)))
         }
         _ => return None,
