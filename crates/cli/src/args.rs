@@ -51,16 +51,33 @@ impl InputArgs {
     }
 }
 
-/// Which columns and rows.
+/// Which rows by what is in them.
+#[derive(Debug, Args)]
+pub(crate) struct ConditionArgs {
+    /// Only rows for which this is true, in SQL's words: "id > 10 AND name LIKE 'a%'"
+    #[arg(short = 'w', long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+}
+
+impl ConditionArgs {
+    /// The dataset with only the rows wanted.
+    pub(crate) fn narrow(&self, dataset: DatasetRef) -> Result<DatasetRef> {
+        Ok(match &self.condition {
+            Some(condition) => RowFilter::parse(condition, &dataset.schema())?.apply(dataset),
+            None => dataset,
+        })
+    }
+}
+
+/// Which columns, and which rows by what is in them.
 #[derive(Debug, Args)]
 pub(crate) struct RowArgs {
     /// Only these columns, in this order
     #[arg(short, long, value_name = "A,B", value_delimiter = ',')]
     columns: Option<Vec<String>>,
 
-    /// Only rows for which this is true, in SQL's words: "id > 10 AND name LIKE 'a%'"
-    #[arg(short, long = "where", value_name = "CONDITION")]
-    condition: Option<String>,
+    #[command(flatten)]
+    condition: ConditionArgs,
 }
 
 impl RowArgs {
@@ -71,11 +88,7 @@ impl RowArgs {
             Some(names) => Some(names.iter().map(|name| column_index(&schema, name)).collect::<Result<_>>()?),
             None => None,
         };
-        let dataset = match &self.condition {
-            Some(condition) => RowFilter::parse(condition, &schema)?.apply(dataset),
-            None => dataset,
-        };
-        Ok((dataset, ScanRequest { projection, ..ScanRequest::default() }))
+        Ok((self.condition.narrow(dataset)?, ScanRequest { projection, ..ScanRequest::default() }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pilaster::Result;
 use serde_json::json;
 
-use crate::args::{InputArgs, RowArgs};
+use crate::args::{ConditionArgs, InputArgs};
 use crate::exit::Outcome;
 use crate::json;
 use crate::select;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
-    rows: RowArgs,
+    condition: ConditionArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let (dataset, _) = args.rows.narrow(args.input.dataset()?)?;
+    let dataset = args.condition.narrow(args.input.dataset()?)?;
     let rows = select::count(dataset.as_ref())?;
     if args.json {
         json::print(&json!({ "rows": rows }))?;
