@@ -14,6 +14,8 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 const PARQUET_ENCRYPTED_MAGIC: &[u8] = b"PARE";
 const ARROW_MAGIC: &[u8] = b"ARROW1";
 const ARROW_CONTINUATION: &[u8] = &[0xff; 4];
+/// A CFile ends with its magic and a length of four bytes.
+const CFILE_TAIL_BYTES: u64 = 12;
 const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
 
 /// A kind of file that can be recognised.
@@ -69,12 +71,15 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
         return Err(Error::unsupported("parquet with an encrypted footer").at(name, 0, ""));
     }
     // A damaged first page can hide the magic at the start; the one at the end is still there.
-    let tail = source.read_at(size.saturating_sub(8)..size)?;
+    let tail = source.read_at(size.saturating_sub(CFILE_TAIL_BYTES)..size)?;
     if tail.ends_with(PARQUET_MAGIC) && size > 12 {
         return Ok(Format::Parquet);
     }
     if tail.ends_with(ARROW_MAGIC) && size > 16 {
         return Ok(Format::ArrowFile);
+    }
+    if size > CFILE_TAIL_BYTES && CFILE_MAGICS.iter().any(|magic| tail.starts_with(magic)) {
+        return Ok(Format::CFile);
     }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
@@ -174,12 +179,14 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 9] = [
+        let cases: [(&[u8], Format); 11] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
             (b"\xff\xff\xff\xff\x10\0\0\0....", Format::ArrowStream),
             (b"kuducfl2....", Format::CFile),
             (b"kuducfil....", Format::CFile),
+            (b"\0\0\0\0\0\0\0\0....kuducfl2\x04\0\0\0", Format::CFile),
+            (b"\0\0\0\0\0\0\0\0\x10\0\0\0PAR1", Format::Parquet),
             (b"{\"a\":1}\n{\"a\":2}\n", Format::JsonLines),
             (b"a,b\n1,2\n", Format::Csv),
             (b"a\tb,c\n1\t2\n", Format::Tsv),

@@ -1,35 +1,78 @@
 //! Where Apache Kudu plugs in: which folders are its tables, how they are opened and written.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_core::source::open_source;
+use pilaster_core::{AtomicFolder, BatchReader, Dataset, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions};
+use pilaster_kudu::cfile_set::{
+    CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions, MANIFEST_NAME,
+};
 
 use crate::convert::ConvertSummary;
 use crate::open::OpenOptions;
 
-/// The file that makes a folder of CFiles a table.
-const CFILE_SET_MANIFEST: &str = "cfile-set.json";
-
 /// Whether a folder is a set of CFiles with its manifest.
 pub(crate) fn is_cfile_set(folder: &Path) -> bool {
-    folder.join(CFILE_SET_MANIFEST).is_file()
+    folder.join(MANIFEST_NAME).is_file()
+}
+
+/// Whether an address is a set of CFiles with its manifest.
+pub(crate) fn is_cfile_set_address(address: &str) -> bool {
+    open_source(&format!("{}/{MANIFEST_NAME}", address.trim_end_matches('/'))).is_ok()
 }
 
 /// Opens one CFile; a schema of one column in the options names and types it.
-pub(crate) fn open_cfile(source: SourceRef, _options: &OpenOptions) -> Result<DatasetRef> {
-    Err(Error::unsupported("kudu cfile").at(source.name(), 0, ""))
+pub(crate) fn open_cfile(source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
+    let mut reader_options = CFileReaderOptions::default()
+        .with_verify_checksums(options.verify_checksums())
+        .with_limits(options.limits().clone());
+    if let Some(schema) = options.schema() {
+        let [field] = schema.fields().as_ref() else {
+            let message = format!("a cfile holds one column; the schema given has {}", schema.fields().len());
+            return Err(Error::invalid(message).at(source.name(), 0, ""));
+        };
+        reader_options = reader_options.with_field(Arc::clone(field));
+    }
+    Ok(Arc::new(CFileReader::open_with_options(source, &reader_options)?))
 }
 
-/// Opens a set of CFiles as a table.
-pub(crate) fn open_cfile_set(folder: &Path, _options: &OpenOptions) -> Result<DatasetRef> {
-    Err(Error::unsupported("a set of kudu cfiles").at(&folder.display().to_string(), 0, ""))
+/// Opens a set of CFiles, a path or an address, as a table.
+pub(crate) fn open_cfile_set(folder: &str, options: &OpenOptions) -> Result<DatasetRef> {
+    let options = CFileSetOptions::default()
+        .with_verify_checksums(options.verify_checksums())
+        .with_limits(options.limits().clone());
+    Ok(Arc::new(CFileSet::open(folder, options)?))
 }
 
-/// Writes a set of CFiles.
+/// Writes a set of CFiles; it is opened again and its rows are counted before it gets its name.
 pub(crate) fn write_cfile_set(
-    _batches: BatchReader,
+    batches: BatchReader,
     folder: &Path,
-    _progress: &dyn Progress,
+    progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    Err(Error::unsupported("writing kudu cfiles").at(&folder.display().to_string(), 0, ""))
+    let unchecked = AtomicFolder::create(folder)?;
+    let name = folder.display().to_string();
+    let in_folder = |error: Error| error.at(&name, 0, "");
+    let options = CFileSetWriterOptions::default();
+    let mut writer =
+        CFileSetWriter::create(unchecked.path(), batches.schema(), &options).map_err(in_folder)?;
+    let mut rows = 0u64;
+    for batch in batches {
+        let batch = batch.map_err(Error::from)?;
+        writer.write(&batch).map_err(in_folder)?;
+        rows = rows.saturating_add(batch.num_rows() as u64);
+        progress.advance(batch.num_rows() as u64);
+    }
+    let summary = writer.finish().map_err(in_folder)?;
+    let written = CFileSet::open(&unchecked.path().display().to_string(), CFileSetOptions::default())?;
+    for column in 0..written.schema().fields().len() {
+        let found = written.column(column)?.row_count().unwrap_or(0);
+        if found != rows {
+            return Err(in_folder(Error::corrupt(format!("{rows} rows, as many as were read"), found)));
+        }
+    }
+    unchecked.commit()?;
+    Ok(ConvertSummary { rows, bytes: summary.bytes, is_counted: true })
 }

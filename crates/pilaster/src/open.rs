@@ -127,7 +127,10 @@ impl OpenOptions {
     /// Opens what an existing path holds, each file by itself.
     pub(crate) fn open_one(&self, path: &str) -> Result<Vec<(String, Result<DatasetRef>)>> {
         let local = paths::local(path);
-        if paths::is_address(path) || !local.is_dir() {
+        if paths::is_address(path) {
+            return Ok(vec![(path.to_string(), self.open_address(path))]);
+        }
+        if !local.is_dir() {
             return Ok(vec![(path.to_string(), self.open_file(path))]);
         }
         if self.is_table_folder(local) {
@@ -135,6 +138,16 @@ impl OpenOptions {
         }
         let files = paths::files_in(local)?;
         Ok(files.into_iter().map(|file| (file.clone(), self.open_file(&file))).collect())
+    }
+
+    /// A store has no folders, so an address that is no file may still be a table.
+    fn open_address(&self, address: &str) -> Result<DatasetRef> {
+        let opened = self.open_file(address);
+        #[cfg(feature = "kudu")]
+        if opened.is_err() && crate::kudu::is_cfile_set_address(address) {
+            return crate::kudu::open_cfile_set(address, self);
+        }
+        opened
     }
 
     /// Whether a folder is one table, and not a folder of files.
@@ -150,7 +163,7 @@ impl OpenOptions {
     fn open_table_folder(&self, folder: &Path) -> Result<DatasetRef> {
         #[cfg(feature = "kudu")]
         if crate::kudu::is_cfile_set(folder) {
-            return crate::kudu::open_cfile_set(folder, self);
+            return crate::kudu::open_cfile_set(&folder.display().to_string(), self);
         }
         Err(Error::invalid("is a folder of no known table").at(&folder.display().to_string(), 0, ""))
     }

@@ -145,9 +145,11 @@ impl ParquetCodec {
     }
 }
 
-/// Rows in a Parquet row group unless the caller says otherwise: enough for long runs and large pages, few enough that a
-/// row group of wide rows fits into memory.
+/// Rows in a Parquet row group unless the caller says otherwise: enough for long runs and large pages.
 pub const DEFAULT_ROW_GROUP_ROWS: usize = 1024 * 1024;
+
+/// A row group of wide rows ends here, so that memory is bounded whatever the rows are.
+const MAX_ROW_GROUP_BYTES: usize = 256 << 20;
 
 /// How to write.
 #[derive(Debug, Clone)]
@@ -214,6 +216,7 @@ pub fn writer(
             let properties = WriterProperties::builder()
                 .set_compression(options.parquet_codec.compression()?)
                 .set_max_row_group_row_count(Some(options.row_group_rows))
+                .set_max_row_group_bytes(Some(MAX_ROW_GROUP_BYTES))
                 .set_created_by(concat!("pilaster version ", env!("CARGO_PKG_VERSION")).to_string())
                 .build();
             let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;

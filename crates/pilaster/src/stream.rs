@@ -115,7 +115,7 @@ impl<I> Applied<I> {
     /// The parts of a batch at positions `first..first + rows` that are wanted, as offsets into the batch.
     fn wanted_parts(&mut self, first: u64, rows: u64) -> Vec<Range<usize>> {
         let end = first.saturating_add(rows);
-        let Some(wanted) = &mut self.rows else { return vec![0..offset(rows)] };
+        let Some(wanted) = &mut self.rows else { return std::iter::once(0..offset(rows)).collect() };
         let mut parts = Vec::new();
         while let Some(range) = wanted.front() {
             let common = range.start.max(first)..range.end.min(end);

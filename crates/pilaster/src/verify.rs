@@ -1,6 +1,7 @@
 //! Looking for damage in files, folders and globs.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pilaster_core::{Error, ErrorKind, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport};
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ pub fn verify<S: AsRef<str>>(
     progress: &dyn Progress,
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
+    let progress = &Summed::new(progress);
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
             report.merge(verify_one(&path, options, depth, progress)?);
@@ -46,6 +48,29 @@ fn verify_one(
         }
     }
     Ok(report)
+}
+
+/// Adds up the totals of one piece of work after another.
+pub(crate) struct Summed<'a> {
+    whole: &'a dyn Progress,
+    total: AtomicU64,
+}
+
+impl<'a> Summed<'a> {
+    pub(crate) fn new(whole: &'a dyn Progress) -> Self {
+        Self { whole, total: AtomicU64::new(0) }
+    }
+}
+
+impl Progress for Summed<'_> {
+    fn set_total(&self, total: u64) {
+        let before = self.total.fetch_add(total, Ordering::Relaxed);
+        self.whole.set_total(before.saturating_add(total));
+    }
+
+    fn advance(&self, units: u64) {
+        self.whole.advance(units);
+    }
 }
 
 fn is_missing(error: &Error) -> bool {

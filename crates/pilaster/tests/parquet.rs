@@ -2,7 +2,9 @@
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
-    reason = "tests compute with known values"
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and a failure is a panic"
 )]
 
 mod made;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use made::{ROWS, all_rows, ids, parquet_bytes, sample};
 use pilaster::core::progress::Silent;
 use pilaster::core::source::{CountingSource, MemorySource};
@@ -224,7 +227,7 @@ fn a_strict_scan_stops_at_damage_and_a_tolerant_one_loses_only_its_page() {
 
 #[test]
 fn no_flipped_byte_and_no_cut_makes_a_panic_or_more_rows() {
-    let whole = parquet_bytes(&sample(60), 25);
+    let whole = parquet_bytes(&sample(24), 10);
     let check = |bytes: Vec<u8>| {
         let source = Arc::new(MemorySource::new("t", bytes));
         let Ok(dataset) = OpenOptions::default().open_source(source) else { return };
@@ -255,4 +258,18 @@ fn a_file_on_disk_reads_as_in_memory() {
     fs::write(&path, parquet_bytes(&batch, 1000)).unwrap();
     let dataset = pilaster::open(path.to_str().unwrap()).unwrap();
     assert_eq!(all_rows(dataset.as_ref()), batch);
+}
+
+#[test]
+fn a_cut_text_is_no_smallest_value_but_still_prunes() {
+    let long = |letter: char| letter.to_string().repeat(200);
+    let names: ArrayRef = Arc::new(StringArray::from(vec![long('a'), long('b'), long('c'), long('d')]));
+    let batch = RecordBatch::try_from_iter([("name", names)]).unwrap();
+    let dataset = open(parquet_bytes(&batch, 2));
+    assert!(dataset.column_statistics().unwrap()[0].max.is_none());
+    let found =
+        dataset.scan().filter(col("name").eq(lit(long('b').as_str()))).row_numbers("n").read().unwrap();
+    let rows: Vec<_> =
+        found.map(|part| part.unwrap().column(1).as_primitive::<UInt64Type>().values().to_vec()).collect();
+    assert_eq!(rows.concat(), [1]);
 }

@@ -30,10 +30,10 @@ fn civil(days: i64) -> (i64, u64, u64) {
     let since_march = i128::from(days).saturating_add(719_468);
     let era = since_march.div_euclid(DAYS_IN_ERA);
     let day_of_era = since_march.rem_euclid(DAYS_IN_ERA);
-    let leap_days = |day: i128| day / 1460 - day / 36_524 + day / 146_096;
     #[expect(clippy::arithmetic_side_effects, reason = "all values are below 146,097")]
     let (year_of_era, day_of_year, month_from_march) = {
-        let year = (day_of_era - leap_days(day_of_era)) / 365;
+        let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
+        let year = (day_of_era - leap_days) / 365;
         let day = day_of_era - (365 * year + year / 4 - year / 100);
         (year, day, (5 * day + 2) / 153)
     };

@@ -73,7 +73,8 @@ impl<W: Write + Send> BatchWriter for DelimitedWriter<W> {
                 if index > 0 {
                     self.buffer.push(self.delimiter);
                 }
-                if !column.is_null(row) {
+                // A record of one empty field is an empty line, which readers pass over.
+                if !column.is_null(row) || columns.len() == 1 {
                     let start = self.buffer.len();
                     column.append_text(row, &mut self.buffer);
                     quote_if_needed(&mut self.buffer, start, self.delimiter);

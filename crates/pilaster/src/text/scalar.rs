@@ -179,9 +179,8 @@ pub(super) enum Time {
     /// With or without a zone.
     Timestamp(Unit, bool),
     Duration(Unit),
-    Months,
-    DayTime,
-    MonthDayNano,
+    /// How it is stored says of what it is made.
+    Interval,
 }
 
 /// The numbers of a date or time column, by how they are stored.
@@ -281,7 +280,7 @@ fn push_time(time: Time, value: i64, out: &mut Vec<u8>) {
             out.extend_from_slice(b"PT");
             unit.push_span(out, value.unsigned_abs());
         }
-        Time::Months | Time::DayTime | Time::MonthDayNano => {
+        Time::Interval => {
             out.push(b'P');
             out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
             out.push(b'M');

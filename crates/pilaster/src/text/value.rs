@@ -6,7 +6,7 @@ use arrow_array::types::{
     Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, downcast_dictionary_array, downcast_run_array};
-use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use pilaster_core::{Error, Result};
 
 use super::calendar::Unit;
@@ -156,7 +156,7 @@ fn encoder<'a>(array: &'a dyn Array, depth: u32) -> Result<Box<dyn Encode + 'a>>
         DataType::Timestamp(unit, zone) => {
             Box::new(TimeEncoder::try_new(array, Time::Timestamp(Unit::of(unit), zone.is_some()))?)
         }
-        DataType::Interval(unit) => Box::new(TimeEncoder::try_new(array, interval_of(*unit))?),
+        DataType::Interval(_) => Box::new(TimeEncoder::try_new(array, Time::Interval)?),
         DataType::List(_) => Box::new(ListEncoder::offsets(array.as_list::<i32>(), depth)?),
         DataType::LargeList(_) => Box::new(ListEncoder::offsets(array.as_list::<i64>(), depth)?),
         DataType::ListView(_) => Box::new(ListEncoder::views(array.as_list_view::<i32>(), depth)?),
@@ -187,13 +187,5 @@ fn time_of(data_type: &DataType) -> Time {
         DataType::Time32(unit) | DataType::Time64(unit) => Time::Clock(Unit::of(unit)),
         DataType::Duration(unit) => Time::Duration(Unit::of(unit)),
         _ => Time::Clock(Unit::of(&TimeUnit::Microsecond)),
-    }
-}
-
-fn interval_of(unit: IntervalUnit) -> Time {
-    match unit {
-        IntervalUnit::YearMonth => Time::Months,
-        IntervalUnit::DayTime => Time::DayTime,
-        IntervalUnit::MonthDayNano => Time::MonthDayNano,
     }
 }

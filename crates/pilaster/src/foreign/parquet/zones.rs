@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use parquet::basic::{SortOrder, Type};
 use parquet::file::metadata::RowGroupMetaData;
 use pilaster_core::Result;
 use pilaster_core::describe::ColumnStatistics;
@@ -33,18 +34,48 @@ impl<'a> Zones<'a> {
     }
 }
 
+impl<'a> Zones<'a> {
+    /// A converter of minima and maxima, if they follow the order in which values are compared here. Old writers ordered
+    /// text and unsigned numbers as signed bytes, and the 96-bit timestamps have no order at all.
+    fn ordered_converter(&self, column: usize) -> Option<StatisticsConverter<'a>> {
+        let converter = self.converter(column)?;
+        let leaf = converter.parquet_column_index()?;
+        let descriptor = self.file.arrow.parquet_schema().column(leaf);
+        let (physical, order) = (descriptor.physical_type(), descriptor.sort_order());
+        let is_ordered = physical != Type::INT96 && order != SortOrder::UNDEFINED;
+        let is_signed_number = order == SortOrder::SIGNED
+            && matches!(physical, Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE);
+        let mut chunks = self.groups().iter().filter_map(|group| group.columns().get(leaf)?.statistics());
+        let is_trusted = is_signed_number || chunks.all(|statistics| !statistics.is_min_max_deprecated());
+        (is_ordered && is_trusted).then_some(converter)
+    }
+
+    /// Whether every row group says that its smallest and largest value stand there whole. (Long texts are cut, which is
+    /// good enough to prune.) Numbers cannot be cut.
+    fn is_exact(&self, column: usize, data_type: &DataType) -> bool {
+        if data_type.is_primitive() || *data_type == DataType::Boolean {
+            return true;
+        }
+        let Some(leaf) = self.converter(column).and_then(|converter| converter.parquet_column_index()) else {
+            return false;
+        };
+        let mut chunks = self.groups().iter().map(|group| group.columns().get(leaf)?.statistics());
+        chunks.all(|statistics| statistics.is_some_and(|s| s.min_is_exact() && s.max_is_exact()))
+    }
+}
+
 impl ZoneStatistics for Zones<'_> {
     fn zones(&self) -> usize {
         self.groups().len()
     }
 
     fn min(&self, column: usize) -> Option<ArrayRef> {
-        let converter = self.converter(column)?;
+        let converter = self.ordered_converter(column)?;
         guarded(|| converter.row_group_mins(self.groups())).ok()
     }
 
     fn max(&self, column: usize) -> Option<ArrayRef> {
-        let converter = self.converter(column)?;
+        let converter = self.ordered_converter(column)?;
         guarded(|| converter.row_group_maxes(self.groups())).ok()
     }
 
@@ -97,8 +128,10 @@ pub(super) fn column_statistics(file: &ParquetFile) -> Result<Vec<ColumnStatisti
             }
         }
         if !field.data_type().is_nested() {
-            statistics.min = zones.min(index).and_then(|mins| extreme(&mins, Extreme::Smallest));
-            statistics.max = zones.max(index).and_then(|maxes| extreme(&maxes, Extreme::Largest));
+            if zones.is_exact(index, field.data_type()) {
+                statistics.min = zones.min(index).and_then(|mins| extreme(&mins, Extreme::Smallest));
+                statistics.max = zones.max(index).and_then(|maxes| extreme(&maxes, Extreme::Largest));
+            }
             statistics.nulls = zones.null_counts(index).and_then(|nulls| {
                 (nulls.null_count() == 0)
                     .then(|| nulls.values().iter().fold(0u64, |a, b| a.saturating_add(*b)))

@@ -1,20 +1,22 @@
 //! Several files of the same columns as one dataset.
 
+mod scan;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt64Array};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_array::ArrayRef;
+use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, LossLog, LostRows, OnDamage, Progress, Result, RowRanges, Scan,
-    ScanRequest, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, DatasetRef, Error, Progress, Result, RowRanges, Scan, ScanRequest, Split,
+    VerifyDepth, VerifyReport,
 };
 
 use crate::stream;
+use crate::verify::Summed;
+use scan::{ConcatScan, PartRequest};
 
 /// Several datasets of the same columns, one after another.
 pub(crate) struct ConcatDataset {
@@ -58,8 +60,8 @@ impl ConcatDataset {
         Ok(Self { name, parts: Arc::new(parts), schema, positions })
     }
 
-    /// Reads part after part, each with what concerns it of the request.
-    fn read_parts(&self, request: &ScanRequest) -> Result<Vec<(usize, u64, ScanRequest)>> {
+    /// What to read of each part.
+    fn part_requests(&self, request: &ScanRequest) -> Result<Vec<PartRequest>> {
         let mut todo = Vec::new();
         let (mut only_part, mut only_split) = (None, None);
         if let Some(wanted) = request.split {
@@ -92,7 +94,7 @@ impl ConcatDataset {
                 let shift = |row: u64| row.saturating_sub(base);
                 part.rows = Some(inside.as_slice().iter().map(|r| shift(r.start)..shift(r.end)).collect());
             }
-            todo.push((index, base, part));
+            todo.push(PartRequest { index, base, request: part });
         }
         Ok(todo)
     }
@@ -184,27 +186,20 @@ impl Dataset for ConcatDataset {
         if self.positions.is_none() && by_position {
             return self.read_by_counting(request);
         }
-        let mut todo = self.read_parts(request)?;
         // A request that is wrong for the columns must fail here, as it does for a single file.
         if let Some(predicate) = &request.predicate {
             predicate.bind(&self.schema)?;
         }
-        todo.reverse();
-        Ok(Box::new(ConcatScan {
-            parts: Arc::clone(&self.parts),
-            schema: request.output_schema(&self.schema)?,
-            todo,
-            current: None,
-            remaining: request.limit,
-            has_row_numbers: request.row_numbers.is_some(),
-            on_damage: request.on_damage.clone(),
-        }))
+        let schema = request.output_schema(&self.schema)?;
+        let todo = self.part_requests(request)?;
+        Ok(Box::new(ConcatScan::new(Arc::clone(&self.parts), schema, todo, request)))
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
+        let progress = Summed::new(progress);
         for part in self.parts.iter() {
-            report.merge(part.verify(depth, progress)?);
+            report.merge(part.verify(depth, &progress)?);
         }
         Ok(report)
     }
@@ -296,108 +291,4 @@ fn pick(a: Option<ArrayRef>, b: Option<ArrayRef>, descending: bool) -> Result<Op
     let options = arrow_schema::SortOptions { descending, nulls_first: false };
     let order = arrow_ord::sort::sort_to_indices(&both, Some(options), Some(1))?;
     Ok(Some(arrow_select::take::take(&both, &order, None)?))
-}
-
-struct ConcatScan {
-    parts: Arc<Vec<DatasetRef>>,
-    schema: SchemaRef,
-    /// Part, its first row and its request; the last is next.
-    todo: Vec<(usize, u64, ScanRequest)>,
-    current: Option<Part>,
-    remaining: Option<u64>,
-    has_row_numbers: bool,
-    on_damage: OnDamage,
-}
-
-/// The part being read.
-struct Part {
-    reader: BatchReader,
-    base: u64,
-    losses: Option<Arc<LossLog>>,
-}
-
-impl ConcatScan {
-    fn start_next(&mut self) -> Result<bool> {
-        let Some((index, base, mut request)) = self.todo.pop() else { return Ok(false) };
-        request.limit = self.remaining;
-        let losses = match &self.on_damage {
-            OnDamage::Stop => None,
-            OnDamage::Skip(_) => Some(Arc::new(LossLog::new())),
-        };
-        if let Some(losses) = &losses {
-            request.on_damage = OnDamage::Skip(Arc::clone(losses));
-        }
-        if let Some(part) = self.parts.get(index) {
-            self.current = Some(Part { reader: part.read(&request)?, base, losses });
-        }
-        Ok(true)
-    }
-
-    /// Notes the losses of a part at their positions in the whole.
-    fn end_part(&mut self) {
-        let Some(part) = self.current.take() else { return };
-        if let (OnDamage::Skip(all), Some(losses)) = (&self.on_damage, part.losses) {
-            for lost in losses.losses() {
-                let rows = part.base.saturating_add(lost.rows.start)..part.base.saturating_add(lost.rows.end);
-                all.add(LostRows { rows, ..lost });
-            }
-        }
-    }
-
-    fn finish(&mut self, batch: RecordBatch, base: u64) -> Result<RecordBatch> {
-        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(batch.num_rows() as u64));
-        let (_, mut columns, rows) = batch.into_parts();
-        if self.has_row_numbers
-            && base > 0
-            && let Some(numbers) = columns.pop()
-        {
-            let numbers = numbers
-                .as_primitive_opt::<UInt64Type>()
-                .ok_or_else(|| Error::invalid("row numbers of another type"))?;
-            columns.push(Arc::new(UInt64Array::from_iter_values(
-                numbers.values().iter().map(|number| number.saturating_add(base)),
-            )));
-        }
-        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
-    }
-
-    fn try_next(&mut self) -> Result<Option<RecordBatch>> {
-        while self.remaining != Some(0) {
-            match &mut self.current {
-                None => {
-                    if !self.start_next()? {
-                        break;
-                    }
-                }
-                Some(part) => match part.reader.next() {
-                    Some(batch) => {
-                        let base = part.base;
-                        return self.finish(batch?, base).map(Some);
-                    }
-                    None => self.end_part(),
-                },
-            }
-        }
-        self.end_part();
-        Ok(None)
-    }
-}
-
-impl Iterator for ConcatScan {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.try_next();
-        if !matches!(next, Ok(Some(_))) {
-            self.remaining = Some(0);
-        }
-        next.map_err(ArrowError::from).transpose()
-    }
-}
-
-impl RecordBatchReader for ConcatScan {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
 }
