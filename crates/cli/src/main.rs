@@ -11,6 +11,7 @@ mod exit;
 mod json;
 mod output;
 mod progress;
+mod query;
 mod select;
 mod sheet;
 
@@ -22,7 +23,7 @@ use commands::Command;
 
 /// Reads, queries, converts, verifies and salvages columnar files of Kudu, CarbonData, Doris and Redfile.
 #[derive(Debug, Parser)]
-#[command(name = "pilaster", version, about, propagate_version = true, after_help = AFTER_HELP)]
+#[command(name = "pilaster", version, after_help = AFTER_HELP)]
 struct Cli {
     /// Say nothing but data and errors: no progress, no summaries
     #[arg(short, long, global = true)]

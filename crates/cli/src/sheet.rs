@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use pilaster::Result;
 
 /// A table with a header.
@@ -14,6 +14,7 @@ impl Sheet {
     pub(crate) fn new(columns: &[&str]) -> Self {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        table.remove_style(TableComponent::HorizontalLines);
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(columns.iter().map(|name| name.strip_prefix('>').unwrap_or(name)));
         for (column, name) in table.column_iter_mut().zip(columns) {

@@ -1,4 +1,13 @@
 //! Commands that tell what files say of themselves.
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
+)]
 
 #[macro_use]
 mod common;

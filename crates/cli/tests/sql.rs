@@ -1,10 +1,19 @@
 //! `sql` with statements from the command line, a file and a pipe.
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
+)]
 
 #[macro_use]
 mod common;
 
 use common::{Folder, settings};
-use insta_cmd::{SpawnExt, assert_cmd_snapshot};
+use insta_cmd::assert_cmd_snapshot;
 
 snapshots! {
     sql_gives_json_lines_in_a_pipe: ["sql", "SELECT * FROM 'people.csv' WHERE id > 2"];

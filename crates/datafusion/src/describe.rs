@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use pilaster::schema_file::type_name;
 use pilaster_core::Result;
 use pilaster_core::describe::{Node, Page};
 
@@ -126,7 +127,7 @@ pub fn schema_batch(described: &Schema) -> Result<RecordBatch> {
     let fields = described.fields();
     let columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(fields.iter().map(|field| field.name()))),
-        Arc::new(StringArray::from_iter_values(fields.iter().map(|field| field.data_type().to_string()))),
+        Arc::new(StringArray::from_iter_values(fields.iter().map(|field| type_name(field)))),
         Arc::new(BooleanArray::from_iter(fields.iter().map(|field| Some(field.is_nullable())))),
     ];
     let schema = schema(&[

@@ -4,7 +4,9 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use datafusion::arrow::error::ArrowError;
+use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
+use datafusion::parquet::errors::ParquetError;
 use pilaster_core::{Error, ErrorKind};
 
 /// Our error as DataFusion carries it.
@@ -106,6 +108,26 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
             let text = parser.to_string();
             let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
             ErrorKind::InvalidInput(format!("sql: {}", one_line(text)))
+        }
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, valid_fields } => {
+                let known: Vec<_> = valid_fields.iter().map(|column| column.name.as_str()).collect();
+                let known = known.join(", ");
+                ErrorKind::InvalidInput(format!("no column \"{}\"; there are: {known}", field.name))
+            }
+            other => ErrorKind::InvalidInput(one_line(&other.to_string())),
+        },
+        // While reading, these are bytes that break the format; DataFusion has forgotten in which file.
+        DataFusionError::ParquetError(parquet) => match parquet.as_ref() {
+            ParquetError::NYI(feature) => ErrorKind::Unsupported { feature: one_line(feature) },
+            other => ErrorKind::Corrupt {
+                expected: "sound parquet".to_string(),
+                found: one_line(&other.to_string()),
+            },
+        },
+        DataFusionError::Plan(message) => {
+            // Names are only given in full when the user did.
+            ErrorKind::InvalidInput(one_line(&message.replace("'datafusion.public.", "'")))
         }
         DataFusionError::Collection(errors) => match errors.first() {
             Some(first) => kind_of(first),

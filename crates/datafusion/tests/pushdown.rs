@@ -1,8 +1,12 @@
 //! What goes down into a scan changes what is read, never what is answered.
 #![allow(
+    dead_code,
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
-    reason = "tests compute with known values"
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
 )]
 
 mod common;

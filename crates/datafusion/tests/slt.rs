@@ -1,4 +1,13 @@
 //! Runs `tests/slt/*.slt`: SQL with its expected answers, over tables in memory and files in a folder.
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
+)]
 
 mod common;
 

@@ -3,17 +3,17 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use pilaster::{Error, OutputFormat, Result};
 use pilaster_datafusion::SqlSession;
-use pilaster_datafusion::session::{ends_statement, parse_statements};
+use pilaster_datafusion::session::ends_statement;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use crate::exit::{Outcome, is_closed_pipe};
+use crate::exit::is_closed_pipe;
 use crate::output::{OutputArgs, stream_format_names};
 use crate::progress::Words;
+use crate::query;
 
 const HELP: &str = "\
 SELECT …;            a statement ends with ;
@@ -35,7 +35,7 @@ enum Next {
 }
 
 /// Reads lines from a terminal until the user leaves.
-pub(crate) fn run(session: &SqlSession, output: OutputArgs, words: &Words) -> Result<Outcome> {
+pub(crate) fn run(session: &SqlSession, output: OutputArgs, words: &Words) -> Result<()> {
     let mut editor = DefaultEditor::new().map_err(|error| prompt_error(&error))?;
     let history = history_file();
     if let Some(path) = &history {
@@ -68,24 +68,18 @@ pub(crate) fn run(session: &SqlSession, output: OutputArgs, words: &Words) -> Re
         // A history that cannot be kept is no reason to fail.
         let _ = editor.save_history(path);
     }
-    Ok(Outcome::Fine)
+    Ok(())
 }
 
 /// Runs what a pipe brings: the same words as at the prompt, and the first error ends it.
-pub(crate) fn run_script(
-    session: &SqlSession,
-    text: &str,
-    output: OutputArgs,
-    words: &Words,
-) -> Result<Outcome> {
+pub(crate) fn run_script(session: &SqlSession, text: &str, output: OutputArgs, words: &Words) -> Result<()> {
     let mut prompt = Prompt::new(session, output, *words);
     for line in text.lines() {
         if prompt.line(line)? == Next::Leave {
-            return Ok(Outcome::Fine);
+            return Ok(());
         }
     }
-    prompt.end()?;
-    Ok(Outcome::Fine)
+    prompt.end()
 }
 
 struct Prompt<'a> {
@@ -168,20 +162,11 @@ impl<'a> Prompt<'a> {
     }
 
     fn statements(&self, text: &str) -> Result<()> {
-        for statement in parse_statements(text)? {
-            let started = Instant::now();
-            let batches = self.session.execute(statement)?;
-            let rows = if batches.schema().fields().is_empty() {
-                batches.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
-                0
-            } else {
-                self.output.write(batches)?
-            };
+        query::run(self.session, text, &self.output, |rows, took| {
             if self.is_timing {
-                self.words.say(format_args!("{rows} rows in {:.3} s", started.elapsed().as_secs_f64()));
+                self.words.say(format_args!("{rows} rows in {:.3} s", took.as_secs_f64()));
             }
-        }
-        Ok(())
+        })
     }
 }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use pilaster::core::error::AtPosition;
 use pilaster::{Error, Result};
-use pilaster_datafusion::session::parse_statements;
 use pilaster_datafusion::{SqlOptions, SqlSession};
 
 use super::prompt;
@@ -14,6 +13,7 @@ use crate::args::OpenArgs;
 use crate::exit::Outcome;
 use crate::output::{OutputArgs, stream_format_names, stream_formats};
 use crate::progress::Words;
+use crate::query;
 
 /// SQL over files: FROM 'path', FROM 'path#table'
 #[derive(Debug, clap::Args)]
@@ -51,32 +51,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let (files, format) = sort_out(args)?;
+    let (files, format) = sort_out(args);
     let output = OutputArgs { format, output: args.output.clone() };
     let session = SqlSession::new(SqlOptions::default().with_opener(args.open.options()?))?;
     match (&args.text, files.as_slice()) {
         (Some(_), [_, ..]) => {
             Err(Error::invalid("statements come from the command line or from -f, not both"))
         }
-        (Some(text), []) => run_text(&session, text, &output),
-        (None, [_, ..]) => {
-            for file in files {
-                let text = fs::read_to_string(&file).at(&file, 0, "")?;
-                run_text(&session, &text, &output)?;
-            }
-            Ok(Outcome::Fine)
-        }
+        (Some(text), []) => query::run(&session, text, &output, |_, _| ()),
+        (None, [_, ..]) => files.iter().try_for_each(|file| {
+            let text = fs::read_to_string(file).at(file, 0, "")?;
+            query::run(&session, &text, &output, |_, _| ())
+        }),
         (None, []) if io::stdin().is_terminal() => prompt::run(&session, output, words),
         (None, []) => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).at("-", 0, "")?;
             prompt::run_script(&session, &text, output, words)
         }
-    }
+    }?;
+    Ok(Outcome::Fine)
 }
 
 /// What stands after `-f`: files of statements, or the format that `-f` means in other commands.
-fn sort_out(args: &Args) -> Result<(Vec<String>, Option<String>)> {
+fn sort_out(args: &Args) -> (Vec<String>, Option<String>) {
     let (mut files, mut format) = (Vec::new(), args.format.clone());
     for value in &args.file {
         if stream_format_names().any(|name| name == value) && !Path::new(value).exists() {
@@ -85,19 +83,5 @@ fn sort_out(args: &Args) -> Result<(Vec<String>, Option<String>)> {
             files.push(value.clone());
         }
     }
-    Ok((files, format))
-}
-
-/// Runs statement after statement; the first that fails ends it.
-fn run_text(session: &SqlSession, text: &str, output: &OutputArgs) -> Result<Outcome> {
-    for statement in parse_statements(text)? {
-        let batches = session.execute(statement)?;
-        // Statements such as CREATE VIEW give no columns, and so nothing to write.
-        if batches.schema().fields().is_empty() {
-            batches.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
-        } else {
-            output.write(batches)?;
-        }
-    }
-    Ok(Outcome::Fine)
+    (files, format)
 }

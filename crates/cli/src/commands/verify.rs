@@ -82,15 +82,17 @@ fn print(report: &VerifyReport) -> Result<()> {
 fn summary(report: &VerifyReport) -> String {
     let verdict = match report.findings.len() {
         0 => "sound".to_string(),
-        1 => "1 finding".to_string(),
-        findings => format!("{findings} findings"),
+        findings => counted(findings as u64, "finding"),
     };
-    format!(
-        "{verdict}: {} files, {} blocks, {} rows, {} checksums, {} read",
-        report.files,
-        report.blocks,
-        report.rows,
-        report.checksums,
-        human(report.bytes)
-    )
+    let parts = [
+        counted(report.files, "file"),
+        counted(report.blocks, "block"),
+        counted(report.rows, "row"),
+        counted(report.checksums, "checksum"),
+    ];
+    format!("{verdict}: {}, {} read", parts.join(", "), human(report.bytes))
+}
+
+fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }

@@ -38,7 +38,6 @@ impl Folder {
         fs::write(self.path(name), content).unwrap();
     }
 
-    #[allow(dead_code, reason = "not every test reads back")]
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }

@@ -30,7 +30,6 @@ impl Table {
     }
 
     /// As if it were opened from `source`: its footer is read now, one byte of data by each scan.
-    #[allow(dead_code, reason = "not every test counts reads")]
     pub fn open(source: Arc<CountingSource>, rows: RecordBatch) -> Result<Self> {
         source.read_at(source.size().saturating_sub(4)..source.size())?;
         Ok(Self { name: source.name().to_string(), rows, split_rows: 4, source: Some(source) })
