@@ -17,8 +17,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
-use arrow_cast::cast;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::{can_cast_types, cast};
 use arrow_schema::{DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
 use pilaster_core::{Error, Result};
@@ -105,17 +105,8 @@ pub(crate) struct Target {
     pub arrow: DataType,
     /// The type decoding gives; cheap to reach from the bytes.
     pub decoded: DataType,
-    step: Step,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Decoding gives it already.
-    None,
-    /// Integers become decimals of more bits.
-    WidenDecimal,
-    /// Arrow's own cast, which loses nothing between these types.
-    Cast,
+    /// Integers become decimals of more bits before anything else.
+    widened: Option<DataType>,
 }
 
 impl Target {
@@ -125,16 +116,21 @@ impl Target {
         let wanted = wanted.unwrap_or(&natural).clone();
         let refuse =
             || Error::invalid(format!("values of type {data_type} cannot be read as Arrow type {wanted}"));
-        let direct = |decoded: DataType| Self { arrow: decoded.clone(), decoded, step: Step::None };
+        if let DataType::Dictionary(_, values) = &wanted {
+            let way = Self::new(data_type, Some(values))?;
+            let before = way.widened.as_ref().unwrap_or(&way.decoded);
+            return if can_cast_types(before, &wanted) {
+                Ok(Self { arrow: wanted, ..way })
+            } else {
+                Err(refuse())
+            };
+        }
+        let direct = |decoded: DataType| Self { arrow: decoded.clone(), decoded, widened: None };
         match data_type.physical() {
             Physical::Bool if wanted == DataType::Boolean => Ok(direct(wanted)),
             Physical::Bool => Err(refuse()),
             Physical::Binary => {
-                let values = match &wanted {
-                    DataType::Dictionary(_, values) => values.as_ref(),
-                    other => other,
-                };
-                let decoded = match values {
+                let decoded = match wanted {
                     DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8View,
                     DataType::Binary
                     | DataType::LargeBinary
@@ -142,8 +138,7 @@ impl Target {
                     | DataType::FixedSizeBinary(_) => DataType::BinaryView,
                     _ => return Err(refuse()),
                 };
-                let step = if decoded == wanted { Step::None } else { Step::Cast };
-                Ok(Self { arrow: wanted, decoded, step })
+                Ok(Self { arrow: wanted, decoded, widened: None })
             }
             Physical::Fixed(width) => {
                 let is_float = matches!(data_type, KuduType::Float | KuduType::Double);
@@ -171,7 +166,7 @@ impl Target {
                     16 => DataType::Decimal128(precision.min(38), scale),
                     _ => return Err(refuse()),
                 };
-                Ok(Self { arrow: wanted, decoded, step: Step::WidenDecimal })
+                Ok(Self { widened: Some(wanted.clone()), arrow: wanted, decoded })
             }
         }
     }
@@ -181,31 +176,35 @@ impl Target {
         if self.decoded == DataType::Utf8View { ByteKind::Text } else { ByteKind::Binary }
     }
 
-    /// Whether stored numbers become wider ones.
-    pub fn is_wider(&self) -> bool {
-        self.step == Step::WidenDecimal
+    /// The type of numbers before [`Target::finish`]: as they are stored, or wider.
+    pub fn number(&self) -> &DataType {
+        self.widened.as_ref().unwrap_or(&self.decoded)
     }
 
-    /// Bytes of a number as it is stored, and as it was asked for.
+    /// Bytes of a stored number, and of what it becomes before [`Target::finish`].
     pub fn widths(&self) -> (usize, usize) {
         let width = |data_type: &DataType| width_of(data_type).unwrap_or_default();
-        (width(&self.decoded), width(&self.arrow))
+        (width(&self.decoded), width(self.number()))
     }
 
-    /// Brings decoded strings to the type that was asked for.
+    /// Brings decoded values to the type that was asked for.
     pub fn finish(&self, array: ArrayRef) -> Result<ArrayRef> {
-        match self.step {
-            Step::None | Step::WidenDecimal => Ok(array),
-            Step::Cast => self.cast(&array),
+        match &self.arrow {
+            same if same == array.data_type() => Ok(array),
+            // Arrow has no direct way from views to fixed-size values.
+            DataType::FixedSizeBinary(_) => Ok(cast(&cast(&array, &DataType::Binary)?, &self.arrow)?),
+            _ => Ok(cast(&array, &self.arrow)?),
         }
     }
+}
 
-    fn cast(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        // Arrow has no direct way from views to fixed-size values.
-        if let DataType::FixedSizeBinary(_) = self.arrow {
-            return Ok(cast(&cast(array, &DataType::Binary)?, &self.arrow)?);
-        }
-        Ok(cast(array, &self.arrow)?)
+/// Whether the values of an Arrow type are ordered as the keys they are stored as.
+pub(crate) fn is_ordered_as_stored(data_type: KuduType, arrow: &DataType) -> bool {
+    match arrow {
+        DataType::Dictionary(_, values) => is_ordered_as_stored(data_type, values),
+        DataType::Float16 | DataType::Interval(_) => false,
+        _ if data_type.physical() == Physical::Binary => true,
+        _ => arrow.is_unsigned_integer() == data_type.is_unsigned(),
     }
 }
 

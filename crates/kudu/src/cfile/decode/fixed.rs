@@ -60,7 +60,8 @@ pub(super) fn read(
     if let Some(nulls) = &nulls {
         cut = spread(&cut, width, nulls);
     }
-    if !target.is_wider() {
+    let (stored_width, number_width) = target.widths();
+    if stored_width == number_width {
         return numbers::array(cut, rows, nulls, target);
     }
     let mut wide = Numbers::new(target, rows)?;

@@ -16,8 +16,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::bytes::Bytes;
-use arrow_array::{ArrayRef, BooleanArray, new_null_array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_select::take::take;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::views::view_array;
 use pilaster_core::{Error, Limits, Result};
@@ -131,6 +133,11 @@ impl BlockShape {
 }
 
 impl DecodedBlock {
+    /// All rows of this block as an array.
+    pub fn read_all(&mut self, target: &Target) -> Result<ArrayRef> {
+        self.read(0..self.rows, Form::Wanted, target)
+    }
+
     /// The rows `range` of this block (counted from its first row) as an array.
     pub fn read(&mut self, range: Range<usize>, form: Form, target: &Target) -> Result<ArrayRef> {
         if range.end > self.rows || range.start > range.end {
@@ -192,6 +199,16 @@ fn read_values(
         }
         Values::Codes { codes, words } => codes.read_words(dense, nulls, words, form, target),
         Values::Lists(_) => Err(Error::invalid("lists inside lists")),
+    }
+}
+
+/// What was read as [`Form::Codes`] as the type that was asked for.
+pub(crate) fn without_codes(array: ArrayRef, target: &Target) -> Result<ArrayRef> {
+    match array.as_any_dictionary_opt() {
+        Some(codes) if array.data_type() != &target.arrow => {
+            target.finish(take(codes.values(), codes.keys(), None)?)
+        }
+        _ => Ok(array),
     }
 }
 

@@ -76,15 +76,15 @@ pub(crate) fn number_array(stored: &[u8], target: &Target) -> Result<ArrayRef> {
     numbers.finish(1, None, target)
 }
 
-/// An array of `rows` numbers of the type that was asked for.
+/// An array of the type that was asked for, of `rows` numbers that are as wide as [`Target::number`].
 pub(super) fn array(
     numbers: Buffer,
     rows: usize,
     nulls: Option<NullBuffer>,
     target: &Target,
 ) -> Result<ArrayRef> {
-    let data = ArrayDataBuilder::new(target.arrow.clone()).len(rows).nulls(nulls).add_buffer(numbers);
-    Ok(make_array(data.build()?))
+    let data = ArrayDataBuilder::new(target.number().clone()).len(rows).nulls(nulls).add_buffer(numbers);
+    target.finish(make_array(data.build()?))
 }
 
 /// A stored number of at most 16 bytes.
