@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilaster_core::source::Source;
 use pilaster_core::verify::Finding;
 use pilaster_core::{Error, Result};
 
 use crate::cfile::CFileReaderOptions;
-use crate::fs::{FsRoots, Pbc, discover};
-use crate::tablet::{Blocks, KuduTable, LogUse, Replica, Snapshot, TabletMetadata, TabletState, voters};
+use crate::fs::{discover, find_blocks};
+use crate::tablet::{Blocks, KuduTable, LogUse, Replica, Snapshot, TabletState, find_tablets, voters};
 
 /// How to open the disks.
 #[derive(Debug, Clone, Default)]
@@ -124,10 +123,23 @@ impl KuduStore {
         for roots in servers {
             findings.extend(roots.findings.iter().cloned());
             let pool = Arc::new(roots.pool());
-            let map = roots.blocks(&pool)?;
+            let mut map = roots.blocks(&pool)?;
+            let tablets = find_tablets(&roots, &pool);
+            let wanted: Vec<_> =
+                tablets.iter().flat_map(|tablet| tablet.metadata.wanted_blocks(&map, &pool)).collect();
+            find_blocks(&mut map, &wanted, &pool);
             findings.extend(map.findings.iter().cloned());
+            findings.extend(tablets.iter().filter_map(|tablet| tablet.damage.clone()));
             let blocks = Blocks { pool, map: Arc::new(map), options: options.cfile.clone() };
-            add_replicas(&Arc::new(roots), &blocks, &mut replicas, &mut findings);
+            let roots = Arc::new(roots);
+            replicas.extend(tablets.into_iter().map(|tablet| Replica {
+                voters: voters(&roots, &tablet.metadata.tablet_id, &blocks.pool),
+                metadata: tablet.metadata,
+                metadata_damage: tablet.damage,
+                server: roots.uuid.clone(),
+                roots: Arc::clone(&roots),
+                blocks: blocks.clone(),
+            }));
         }
         replicas.sort_by(|a, b| {
             let order = |replica: &Replica| {
@@ -200,15 +212,13 @@ impl KuduStore {
             }
         };
         let chosen = self.choose(&name)?;
-        let tablets: Vec<_> = chosen.into_iter().map(|replica| replica.open(self.options.log)).collect();
-        let snapshot = match self.options.as_of {
-            None => Snapshot::Latest,
-            Some(at) => {
-                check_history(&tablets, at)?;
-                Snapshot::At(at)
-            }
-        };
-        KuduTable::new(name, tablets, snapshot)
+        let snapshot = self.options.as_of.map_or(Snapshot::Latest, Snapshot::At);
+        let tablets: Vec<_> =
+            chosen.into_iter().map(|replica| replica.open(self.options.log, snapshot)).collect();
+        if let Snapshot::At(at) = snapshot {
+            check_history(&tablets, at)?;
+        }
+        KuduTable::new(name, tablets, snapshot, self.options.log)
     }
 
     /// One replica of each tablet of a table: the one asked for, else the one whose log goes furthest.
@@ -234,7 +244,7 @@ impl KuduStore {
             )));
         }
         let freshest = |replicas: Vec<&'_ Replica>| -> Option<usize> {
-            replicas.iter().enumerate().max_by_key(|(_, replica)| replica.last_op()).map(|(index, _)| index)
+            replicas.iter().enumerate().max_by_key(|(_, replica)| (replica.metadata_damage.is_none(), replica.last_op())).map(|(index, _)| index)
         };
         Ok(by_tablet
             .into_values()
@@ -261,38 +271,4 @@ fn check_history(tablets: &[crate::tablet::Tablet], at: u64) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-fn add_replicas(
-    roots: &Arc<FsRoots>,
-    blocks: &Blocks,
-    replicas: &mut Vec<Replica>,
-    findings: &mut Vec<Finding>,
-) {
-    for folder in roots.folders("tablet-meta") {
-        let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut paths: Vec<_> = names.filter(|path| is_tablet_id(path)).collect();
-        paths.sort();
-        for path in paths {
-            let name = path.display().to_string();
-            let read = blocks.pool.content(&path).and_then(|source: Arc<dyn Source>| {
-                TabletMetadata::parse(&name, &Pbc::single(source.as_ref())?)
-            });
-            match read {
-                Ok(metadata) => replicas.push(Replica {
-                    voters: voters(roots, &metadata.tablet_id, &blocks.pool),
-                    metadata,
-                    server: roots.uuid.clone(),
-                    roots: Arc::clone(roots),
-                    blocks: blocks.clone(),
-                }),
-                Err(error) => findings.push(Finding::from_error(&error, &name, None)),
-            }
-        }
-    }
-}
-
-fn is_tablet_id(path: &std::path::Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

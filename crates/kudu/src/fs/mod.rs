@@ -16,6 +16,7 @@ mod blocks;
 mod encryption;
 mod file_blocks;
 mod log_blocks;
+mod naming;
 mod pbc;
 mod rocks_blocks;
 mod rocks_log;
@@ -23,5 +24,6 @@ mod roots;
 mod scavenge;
 
 pub(crate) use blocks::{BlockMap, FilePool};
-pub(crate) use pbc::Pbc;
+pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
+pub(crate) use pbc::{Pbc, Torn};
 pub use roots::{FsRoots, discover};
