@@ -9,7 +9,10 @@ use pilaster_core::{Error, Result};
 
 use crate::cfile::CFileReaderOptions;
 use crate::fs::{discover, find_blocks};
-use crate::tablet::{Blocks, KuduTable, LogUse, Replica, Snapshot, TabletState, find_tablets, voters};
+use crate::tablet::{
+    Blocks, KuduTable, LogUse, Replica, Snapshot, TabletState, assign_tables, find_tablets, rebuild_rowsets,
+    voters,
+};
 
 /// How to open the disks.
 #[derive(Debug, Clone, Default)]
@@ -124,10 +127,16 @@ impl KuduStore {
             findings.extend(roots.findings.iter().cloned());
             let pool = Arc::new(roots.pool());
             let mut map = roots.blocks(&pool)?;
-            let tablets = find_tablets(&roots, &pool);
+            let mut tablets = find_tablets(&roots, &pool);
             let wanted: Vec<_> =
                 tablets.iter().flat_map(|tablet| tablet.metadata.wanted_blocks(&map, &pool)).collect();
             find_blocks(&mut map, &wanted, &pool);
+            let mut claimed = wanted.iter().map(|block| block.id).collect();
+            for tablet in tablets.iter_mut().filter(|tablet| tablet.lacks_rowsets) {
+                let (rowsets, found) = rebuild_rowsets(&tablet.metadata.schema, &mut claimed, &map, &pool);
+                tablet.metadata.rowsets = rowsets;
+                findings.extend(found);
+            }
             findings.extend(map.findings.iter().cloned());
             findings.extend(tablets.iter().filter_map(|tablet| tablet.damage.clone()));
             let blocks = Blocks { pool, map: Arc::new(map), options: options.cfile.clone() };
@@ -136,11 +145,13 @@ impl KuduStore {
                 voters: voters(&roots, &tablet.metadata.tablet_id, &blocks.pool),
                 metadata: tablet.metadata,
                 metadata_damage: tablet.damage,
+                doubtful_tables: Vec::new(),
                 server: roots.uuid.clone(),
                 roots: Arc::clone(&roots),
                 blocks: blocks.clone(),
             }));
         }
+        assign_tables(&mut replicas);
         replicas.sort_by(|a, b| {
             let order = |replica: &Replica| {
                 (replica.metadata.table_name.clone(), replica.metadata.partition.start.clone())
@@ -213,8 +224,19 @@ impl KuduStore {
         };
         let chosen = self.choose(&name)?;
         let snapshot = self.options.as_of.map_or(Snapshot::Latest, Snapshot::At);
-        let tablets: Vec<_> =
+        let mut tablets: Vec<_> =
             chosen.into_iter().map(|replica| replica.open(self.options.log, snapshot)).collect();
+        // A tablet without a superblock is part of the table if it fits no other; a plain scan stops all the same.
+        for replica in self.replicas.iter().filter(|_| self.options.tablet.is_none()) {
+            let Some(doubt) = replica.doubt(&name) else { continue };
+            let mut tablet = replica.open(self.options.log, snapshot);
+            if replica.doubtful_tables.len() > 1 {
+                tablet.rowsets.clear();
+                tablet.memory = Arc::default();
+            }
+            tablet.findings.push(doubt);
+            tablets.push(tablet);
+        }
         if let Snapshot::At(at) = snapshot {
             check_history(&tablets, at)?;
         }
@@ -244,7 +266,11 @@ impl KuduStore {
             )));
         }
         let freshest = |replicas: Vec<&'_ Replica>| -> Option<usize> {
-            replicas.iter().enumerate().max_by_key(|(_, replica)| (replica.metadata_damage.is_none(), replica.last_op())).map(|(index, _)| index)
+            replicas
+                .iter()
+                .enumerate()
+                .max_by_key(|(_, replica)| (replica.metadata_damage.is_none(), replica.last_op()))
+                .map(|(index, _)| index)
         };
         Ok(by_tablet
             .into_values()

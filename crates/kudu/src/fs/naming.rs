@@ -21,7 +21,11 @@ const MOST_PAIRS_PROVEN: usize = 1 << 18;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockKind {
     /// Cells of a column.
-    Column { data_type: KuduType, is_nullable: bool, is_array: bool },
+    Column {
+        data_type: KuduType,
+        is_nullable: bool,
+        is_array: bool,
+    },
     /// Cells of a column that the schema no longer has.
     DroppedColumn,
     Delta,
@@ -103,7 +107,8 @@ pub(crate) fn find_blocks(map: &mut BlockMap, wanted: &[WantedBlock], pool: &Fil
             if map.places.contains_key(&block.id) {
                 continue;
             }
-            let message = format!("the record of block {} is lost; the block was found by its content", block.id);
+            let message =
+                format!("the record of block {} is lost; the block was found by its content", block.id);
             map.report(Severity::Warning, &container.data, file.place.offset, "block", message);
             map.places.insert(block.id, file.place.clone());
         }
@@ -144,9 +149,11 @@ fn pair_up(rows: usize, columns: usize, fits: impl Fn(usize, usize) -> bool) -> 
             return (pairs, is_only_way);
         }
         // Every pair that can come first; two of them are two ways.
-        let mut firsts = (row..rows).flat_map(|r| (column..columns).map(move |c| (r, c))).filter(|&(r, c)| {
-            fits(r, c) && get(&longest, r.saturating_add(1), c.saturating_add(1)).saturating_add(1) == target
-        });
+        let mut firsts =
+            (row..rows).flat_map(|r| (column..columns).map(move |c| (r, c))).filter(|&(r, c)| {
+                fits(r, c)
+                    && get(&longest, r.saturating_add(1), c.saturating_add(1)).saturating_add(1) == target
+            });
         let Some(first) = firsts.next() else { return (pairs, false) };
         is_only_way = is_only_way && firsts.next().is_none();
         pairs.push(first);

@@ -49,7 +49,9 @@ fn read_superblock(id: &str, path: &Path, roots: &FsRoots, pool: &FilePool) -> O
         Ok(mut file) => {
             if let Some((_, record)) = file.records.first() {
                 match sound(&name, id, record) {
-                    Ok(metadata) => return Some(FoundTablet { metadata, damage: None, lacks_rowsets: false }),
+                    Ok(metadata) => {
+                        return Some(FoundTablet { metadata, damage: None, lacks_rowsets: false });
+                    }
                     Err(error) => Some(error),
                 }
             } else if !file.damaged.is_empty() {
@@ -146,9 +148,8 @@ fn log_of(id: &str, roots: &FsRoots, pool: &FilePool) -> Log {
 
 fn tablet_files(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<_> = entries
-        .filter_map(|entry| Some((tablet_id(entry.file_name().to_str()?)?, entry.path())))
-        .collect();
+    let mut files: Vec<_> =
+        entries.filter_map(|entry| Some((tablet_id(entry.file_name().to_str()?)?, entry.path()))).collect();
     files.sort();
     files
 }

@@ -31,7 +31,7 @@ impl KeyIndex {
         for (number, (column, file)) in columns.iter().enumerate() {
             let is_last = number.saturating_add(1) == columns.len();
             let part = if is_last { KeyPart::Last } else { KeyPart::NotLast };
-            let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::one(0..rows));
+            let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::one(0..rows)).over_damage();
             let mut out = keys.iter_mut();
             let mut start = 0;
             while start < rows {
@@ -77,7 +77,7 @@ impl KeyIndex {
     pub fn keys_of(&self, rows: Range<u64>) -> Result<Vec<Vec<u8>>> {
         match self {
             Self::File(file) => {
-                let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::none());
+                let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::none()).over_damage();
                 let values = cursor.read(rows)?;
                 (0..values.len()).map(|index| file.encoded_value(&values, index)).collect()
             }

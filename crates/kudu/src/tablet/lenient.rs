@@ -20,7 +20,7 @@ pub(super) fn parse(id: &str, bytes: &[u8]) -> Option<TabletMetadata> {
     }
     let mut message = TabletSuperBlockPb::decode(good.as_slice()).ok()?;
     message.schema.as_ref()?;
-    message.rowsets.retain(|rowset| TabletMetadata::is_rowset(rowset));
+    message.rowsets.retain(TabletMetadata::is_rowset);
     // What is known by other ways, or means "nothing is known".
     message.tablet_id = Some(id.as_bytes().to_vec());
     message.table_id.get_or_insert_with(Vec::new);

@@ -7,6 +7,7 @@
 //! ```
 
 mod array_cell;
+mod belonging;
 mod cells;
 mod change;
 mod delta;
@@ -19,6 +20,7 @@ mod merge;
 mod opening;
 mod partition;
 mod probe;
+mod rebuild;
 mod replica;
 mod rowset;
 mod rowset_report;
@@ -28,11 +30,13 @@ mod superblock;
 mod table;
 mod tablet_rows;
 
+pub(crate) use belonging::assign_tables;
 pub(crate) use cells::to_array as cells_to_array;
 pub(crate) use change::{ChangeBuilder, ChangeKind, ChangeList};
 pub(crate) use found::find_tablets;
 pub(crate) use history::History;
 pub use partition::Partition;
+pub(crate) use rebuild::rebuild_rowsets;
 pub use replica::LogUse;
 pub(crate) use replica::{Replica, Tablet, voters};
 pub(crate) use rowset::{Blocks, RowSet, Snapshot};

@@ -55,7 +55,7 @@ impl Replica {
             }
             warnings.extend(log_end(&log));
             if !errors.is_empty()
-                && let Some(whole) = self.from_log_alone(&log, &coverage, flushed)
+                && let Some(whole) = self.whole_log(&log, &coverage, flushed)
             {
                 warnings.extend(errors.drain(..).map(as_warning));
                 let mut note = self.finding(&Error::invalid(
@@ -79,10 +79,8 @@ impl Replica {
             let (rowset, mut found) =
                 RowSet::open(metadata.clone(), &self.metadata.schema, self.blocks.clone());
             for Damage { finding, .. } in &mut found {
-                finding.part = format!(
-                    "rowset {} of tablet {}: {}",
-                    metadata.id, self.metadata.tablet_id, finding.part
-                );
+                finding.part =
+                    format!("rowset {} of tablet {}: {}", metadata.id, self.metadata.tablet_id, finding.part);
             }
             rowsets.extend(rowset);
             damage.append(&mut found);
@@ -117,7 +115,7 @@ impl Replica {
     }
 
     /// Everything from the log, if it is the whole history of the tablet.
-    pub(super) fn from_log_alone(&self, log: &Log, coverage: &Coverage, flushed: u64) -> Option<Played> {
+    pub(super) fn whole_log(&self, log: &Log, coverage: &Coverage, flushed: u64) -> Option<Played> {
         if !coverage.is_whole() || self.log_behind(coverage, flushed).is_some() {
             return None;
         }
@@ -148,9 +146,8 @@ impl Replica {
     ) -> Tablet {
         findings.extend(played.warnings);
         rowsets.sort_by_key(RowSet::key_range);
-        let (schema, schema_version) = played
-            .schema
-            .unwrap_or_else(|| (self.metadata.schema.clone(), self.metadata.schema_version));
+        let (schema, schema_version) =
+            played.schema.unwrap_or_else(|| (self.metadata.schema.clone(), self.metadata.schema_version));
         Tablet {
             schema,
             schema_version,
@@ -206,7 +203,9 @@ impl Replica {
 
     fn voters_finding(&self) -> Vec<Finding> {
         let missing = (self.voters == 0).then(|| {
-            as_warning(self.finding(&Error::corrupt("consensus-meta with the voters", "none that can be read")))
+            as_warning(
+                self.finding(&Error::corrupt("consensus-meta with the voters", "none that can be read")),
+            )
         });
         missing.into_iter().collect()
     }
@@ -264,7 +263,9 @@ fn log_end(log: &Log) -> Option<Finding> {
     let end = last.entries.last().map_or(0, |(offset, _)| *offset);
     let (offset, found) = match last.end {
         SegmentEnd::Torn(at) => (at, "an entry that was cut off"),
-        SegmentEnd::Bare => (end, "the end of the file right behind the last entry; later ones may be cut off"),
+        SegmentEnd::Bare => {
+            (end, "the end of the file right behind the last entry; later ones may be cut off")
+        }
         SegmentEnd::Closed | SegmentEnd::Preallocated | SegmentEnd::Damaged => return None,
     };
     let error = Error::corrupt("a footer or space for more entries", found).at(&path, offset, "log segment");

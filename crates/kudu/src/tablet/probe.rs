@@ -35,30 +35,36 @@ impl RowSet {
         losses.extend(deltas.map(lost));
         // Keys can be made again from their columns.
         if let Some(index) = self.key_index_file()
-            && damaged_rows(&index, self.rows).is_some_and(|damaged| !damaged.is_empty())
+            && (!has_sound_index(&index) || !damaged_rows(&index, self.rows).is_empty())
             && let Err(error) = self.make_key_index(schema)
+            && losses.is_empty()
         {
             let reason = error.to_string();
             losses.push(LostRows { rows: 0..self.rows, column: None, reason });
         }
+        self.is_tolerant = true;
         losses
     }
 
     fn probe_column(&self, column: &KuduColumn) -> Vec<(Range<u64>, Error)> {
         let all = 0..self.rows;
         match self.column(column) {
-            Ok(Some(file)) => damaged_rows(&file, self.rows).unwrap_or_default(),
+            Ok(Some(file)) => damaged_rows(&file, self.rows),
             Ok(None) => cells::default_array(column, 1).err().map(|error| (all, error)).into_iter().collect(),
             Err(error) => vec![(all, error)],
         }
     }
 }
 
-/// The stretches of a column that cannot be read; `None` if it is no column.
-fn damaged_rows(file: &Arc<CFile>, rows: u64) -> Option<Vec<(Range<u64>, Error)>> {
+/// Whether every node of the index by key can be read.
+fn has_sound_index(file: &CFile) -> bool {
+    file.by_value.as_ref().is_some_and(|tree| tree.entries(&file.store).is_ok())
+}
+
+/// The stretches of a column that cannot be read.
+fn damaged_rows(file: &Arc<CFile>, rows: u64) -> Vec<(Range<u64>, Error)> {
     let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::none());
-    let stretches = cursor.probe(0..rows);
-    Some(stretches.into_iter().filter_map(|(rows, error)| Some((rows, error?))).collect())
+    cursor.probe(0..rows).into_iter().filter_map(|(rows, error)| Some((rows, error?))).collect()
 }
 
 impl DeltaFile {

@@ -24,6 +24,8 @@ pub(crate) struct Replica {
     pub voters: usize,
     /// What is wrong with the superblock, if `metadata` is not what it said.
     pub metadata_damage: Option<Finding>,
+    /// Tables it may belong to, if nothing says to which.
+    pub doubtful_tables: Vec<String>,
 }
 
 /// Whether the log is read.

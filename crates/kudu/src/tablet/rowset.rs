@@ -80,8 +80,8 @@ fn open_keys(
     };
     let column = |key: &KuduColumn| -> Result<Arc<CFile>> {
         let block = metadata.columns.iter().find(|(id, _)| Some(*id) == key.id).map(|(_, block)| *block);
-        let block = block
-            .ok_or_else(|| Error::corrupt(format!("a block of key column {:?}", key.name), "none"))?;
+        let block =
+            block.ok_or_else(|| Error::corrupt(format!("a block of key column {:?}", key.name), "none"))?;
         open(block, &blocks.options.clone().with_field(key.field()))
     };
     match (metadata.adhoc_index, schema.keys()) {
@@ -118,6 +118,8 @@ pub(crate) struct RowSet {
     pub log_mixes_with_redo: bool,
     /// Rows that cannot be given as they were; they are left out everywhere.
     pub lost: RowRanges,
+    /// Whether blocks are looked for even where the index of a file is damaged.
+    pub is_tolerant: bool,
 }
 
 /// A part of a rowset that is missing or cannot be opened.
@@ -198,6 +200,7 @@ impl RowSet {
             log_changes: LogChanges::new(),
             log_mixes_with_redo: false,
             lost: RowRanges::none(),
+            is_tolerant: false,
             blocks,
         };
         (Some(rowset), damage)
@@ -268,14 +271,14 @@ impl RowSet {
                 Ok((is_there && !self.intact(row..row.saturating_add(1)).is_empty()).then_some(row))
             }
             // The rows of damaged keys are lost already.
-            Err(_) if !self.lost.is_empty() => Ok(None),
+            Err(_) if self.is_tolerant => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// The rows whose encoded key lies in a range; an empty end means no end.
     pub fn rows_between(&self, start: &[u8], end: &[u8]) -> Result<Range<u64>> {
-        if !self.lost.is_empty() {
+        if self.is_tolerant {
             return Ok(0..self.rows);
         }
         let first = if start.is_empty() { 0 } else { self.key_index.row_of_key(start)?.0 };
@@ -333,6 +336,7 @@ impl RowSet {
         let ids: Vec<i32> = columns.iter().filter_map(|column| column.id).collect();
         let readers = columns.iter().map(|column| {
             let cursor = self.column(column)?.map(|file| CellCursor::new(file, wanted.clone()));
+            let cursor = if self.is_tolerant { cursor.map(CellCursor::over_damage) } else { cursor };
             Ok((column.clone(), cursor))
         });
         let redo = self.relevant(&self.redo, &ids, |delta| snapshot.includes(delta.timestamps().0));

@@ -4,6 +4,8 @@
 //! log gives back those whose INSERT it still holds, with all that happened to them since. If the log holds every
 //! operation since the first, nothing is lost at all.
 
+use std::sync::Arc;
+
 use pilaster_core::{LostRows, RowRanges, Severity};
 
 use super::opening::{Played, log_damage};
@@ -27,7 +29,8 @@ struct Loss {
 impl Replica {
     /// Opens the tablet and reads everything that a scan at this time could need.
     pub fn salvage(&self, log_use: LogUse, snapshot: Snapshot) -> Salvaged {
-        let tablet = self.open(log_use, snapshot);
+        let mut tablet = self.open(log_use, snapshot);
+        tablet.rowsets.iter_mut().filter_map(Arc::get_mut).for_each(|rowset| rowset.is_tolerant = true);
         let (mut rowsets, damage) = self.open_rowsets();
         let mut losses = Vec::new();
         for (index, rowset) in rowsets.iter_mut().enumerate() {
@@ -46,7 +49,7 @@ impl Replica {
         let log = if log_use == LogUse::Replay { self.log() } else { Default::default() };
         let coverage = Coverage::of(&log);
         let flushed = rowsets.iter().map(RowSet::newest_timestamp).max().unwrap_or_default();
-        if let Some(played) = self.from_log_alone(&log, &coverage, flushed) {
+        if let Some(played) = self.whole_log(&log, &coverage, flushed) {
             return Salvaged { tablet: self.tablet(Vec::new(), played, tablet.findings), losses: Vec::new() };
         }
         for Damage { part, finding } in &damage {
@@ -67,10 +70,15 @@ impl Replica {
             LogUse::Replay => self.play(&self.metadata, &log, &mut rowsets, Method::ByTime),
             LogUse::Ignore => Played::default(),
         };
-        let mut noted = restored(&rowsets, losses, &played);
+        // A log with holes may lack changes of the rows it gives back.
+        let mut noted = match coverage.is_unbroken() {
+            true => restored(&rowsets, losses, &played),
+            false => losses.into_iter().map(|loss| loss.lost).collect(),
+        };
         // What the log itself has lost has no position.
         let of_log = log_damage(&log).into_iter().chain(played.errors.iter().cloned());
-        let unplaced = of_log.chain(tablet.findings.iter().filter(|f| f.severity == Severity::Error).cloned());
+        let unplaced =
+            of_log.chain(tablet.findings.iter().filter(|f| f.severity == Severity::Error).cloned());
         let mut reasons: Vec<_> = unplaced.map(|finding| finding.to_string()).collect();
         reasons.retain(|reason| !noted.iter().any(|lost| lost.reason.contains(reason)));
         reasons.dedup();

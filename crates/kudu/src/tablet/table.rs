@@ -11,8 +11,8 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, ErrorKind, LostRows, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, ErrorKind, LostRows, OnDamage, Progress, Result, RowRanges, Scan,
+    ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
 use super::cells;
@@ -116,6 +116,12 @@ impl KuduTable {
         inner.salvaged.get_or_init(|| {
             let mut salvage = Salvage { tablets: Vec::new(), losses: Vec::new() };
             for tablet in &inner.tablets {
+                if tablet.replica.doubtful_tables.len() > 1 {
+                    let reasons = tablet.findings.iter().map(ToString::to_string);
+                    let losses = reasons.map(|reason| LostRows { rows: 0..0, column: None, reason });
+                    salvage.losses.extend(losses);
+                    continue;
+                }
                 let salvaged = tablet.replica.salvage(inner.log, inner.snapshot);
                 salvage.tablets.push(salvaged.tablet);
                 salvage.losses.extend(salvaged.losses);

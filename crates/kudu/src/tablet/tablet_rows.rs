@@ -38,7 +38,8 @@ pub(crate) fn units(rowsets: &[Arc<RowSet>], memory: &Arc<MemoryRows>, keys: &Ke
             continue;
         }
         let rows = rowset.rows_between(&keys.start, &keys.end)?;
-        if !rows.is_empty() {
+        // Files of a rowset that is lost as a whole may not even be there.
+        if !rowset.intact(rows.clone()).is_empty() {
             members.push((min.to_vec(), max.to_vec(), Member::RowSet(Arc::clone(rowset), rows)));
         }
     }

@@ -32,8 +32,7 @@ pub(super) fn keyed_ops(schema: &KuduSchema, request: &WriteRequestPb) -> Result
         return Err(Error::corrupt("columns of the tablet", format!("column {:?}", unknown.name)));
     }
     let operations = required(request.row_operations.as_ref(), "row_operations")?;
-    let mut counter =
-        request.auto_incrementing_column.and_then(|column| column.auto_incrementing_counter);
+    let mut counter = request.auto_incrementing_column.and_then(|column| column.auto_incrementing_counter);
     let ops = row_ops::parse(operations, &client)?;
     ops.into_iter().map(|op| keyed_op(schema, op, &client, &mut counter)).collect()
 }
@@ -67,9 +66,9 @@ fn keyed_op(
         };
         if index < keys {
             let part = if index.saturating_add(1) == keys { KeyPart::Last } else { KeyPart::NotLast };
-            let value = cell.as_deref().ok_or_else(|| {
-                Error::corrupt(format!("a value of key column {:?}", column.name), "none")
-            })?;
+            let value = cell
+                .as_deref()
+                .ok_or_else(|| Error::corrupt(format!("a value of key column {:?}", column.name), "none"))?;
             key::encode(column.data_type, value, part, &mut keyed.key)?;
         } else if let Some(cell) = given {
             keyed.sets_immutable |= column.is_immutable && cell.is_some();

@@ -134,7 +134,9 @@ impl<'a> Replay<'a> {
         self.schema_version = first.schema_version;
         let kinds = |schema: &KuduSchema| {
             let columns = schema.columns.iter();
-            columns.map(|c| (c.id, (c.data_type, c.is_array, c.is_key, c.is_nullable))).collect::<HashMap<_, _>>()
+            columns
+                .map(|c| (c.id, (c.data_type, c.is_array, c.is_key, c.is_nullable)))
+                .collect::<HashMap<_, _>>()
         };
         let (in_header, in_superblock) = (kinds(schema), kinds(known));
         let has_changed = in_header.iter().any(|(id, kind)| in_superblock.get(id).is_some_and(|k| k != kind));

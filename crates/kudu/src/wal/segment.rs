@@ -135,8 +135,7 @@ pub(crate) fn parse_segment(path: &Path, name: &str, bytes: &Bytes) -> Result<Op
         },
     };
     let (entries_end, footer) = find_footer(bytes, start);
-    let reader =
-        EntryReader { name, bytes, end: entries_end, form, compression: segment.compression };
+    let reader = EntryReader { name, bytes, end: entries_end, form, compression: segment.compression };
     reader.read_all(start, footer.is_some(), &mut segment);
     if let Some(expected) = footer.and_then(|footer| footer.num_entries)
         && segment.gaps.is_empty()
