@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use pilaster_core::source::FileSource;
 use pilaster_core::{AtomicFile, BatchReader, Dataset, Error, Progress, Result, ScanRequest, SourceRef};
 
-use crate::foreign::arrow_ipc::ArrowFileDataset;
+use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::parquet::ParquetDataset;
 use crate::open::OpenOptions;
 use crate::output::{self, OutputFormat, WriteOptions};
@@ -170,7 +170,7 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
     let options = OpenOptions::default();
     let rows = match format {
         OutputFormat::Parquet => ParquetDataset::open(source, &options)?.row_count(),
-        OutputFormat::Arrow => ArrowFileDataset::open(source, &options)?.row_count(),
+        OutputFormat::Arrow => ArrowDataset::open_file(source, &options)?.row_count(),
         OutputFormat::Csv => Some(count_records(path, b',')?),
         OutputFormat::Tsv => Some(count_records(path, b'\t')?),
         OutputFormat::Jsonl => Some(count_objects(path)?),

@@ -9,7 +9,7 @@ use pilaster_core::{DatasetRef, Error, Limits, Result, SourceRef};
 
 use crate::concat::ConcatDataset;
 use crate::detect::{Format, detect};
-use crate::foreign::arrow_ipc::{ArrowFileDataset, ArrowStreamDataset};
+use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::csv::CsvDataset;
 use crate::foreign::json_lines::JsonLinesDataset;
 use crate::foreign::parquet::ParquetDataset;
@@ -184,8 +184,8 @@ impl OpenOptions {
         }
         Ok(match format {
             Format::Parquet => Arc::new(ParquetDataset::open(source, self)?),
-            Format::ArrowFile => Arc::new(ArrowFileDataset::open(source, self)?),
-            Format::ArrowStream => Arc::new(ArrowStreamDataset::open(source)?),
+            Format::ArrowFile => Arc::new(ArrowDataset::open_file(source, self)?),
+            Format::ArrowStream => Arc::new(ArrowDataset::open_stream(source, self)?),
             Format::Csv => Arc::new(CsvDataset::open(source, b',', self)?),
             Format::Tsv => Arc::new(CsvDataset::open(source, b'\t', self)?),
             Format::JsonLines => Arc::new(JsonLinesDataset::open(source, self)?),

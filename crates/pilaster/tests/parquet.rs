@@ -226,7 +226,7 @@ fn a_strict_scan_stops_at_damage_and_a_tolerant_one_loses_only_its_page() {
 }
 
 #[test]
-fn no_flipped_byte_and_no_cut_makes_a_panic_or_more_rows() {
+fn no_flipped_byte_and_no_cut_makes_a_panic() {
     let whole = parquet_bytes(&sample(24), 10);
     let check = |bytes: Vec<u8>| {
         let source = Arc::new(MemorySource::new("t", bytes));

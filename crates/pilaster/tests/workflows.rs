@@ -313,23 +313,12 @@ fn a_listing_shows_what_opens_and_what_does_not() {
 #[test]
 fn arrow_files_and_streams_read_by_position() {
     let batch = sample(ROWS);
-    let mut bytes = Vec::new();
-    let mut file = arrow_ipc::writer::FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
-    for start in (0..ROWS).step_by(700) {
-        file.write(&batch.slice(start, 700.min(ROWS - start))).unwrap();
-    }
-    file.finish().unwrap();
-    drop(file);
-    let mut stream_bytes = Vec::new();
-    let mut stream = arrow_ipc::writer::StreamWriter::try_new(&mut stream_bytes, &batch.schema()).unwrap();
-    stream.write(&batch).unwrap();
-    stream.finish().unwrap();
-    drop(stream);
+    let (mut bytes, stream_bytes) = arrow_bytes(&batch, 700);
     let folder = Folder::new();
     let (file, stream) =
         (open(&folder.write("f", &bytes)).unwrap(), open(&folder.write("s", stream_bytes)).unwrap());
-    assert_eq!((file.row_count(), stream.row_count()), (Some(ROWS as u64), None));
-    assert_eq!(file.splits().unwrap().len(), 8);
+    assert_eq!((file.row_count(), stream.row_count()), (Some(ROWS as u64), Some(ROWS as u64)));
+    assert_eq!((file.splits().unwrap().len(), stream.splits().unwrap().len()), (8, 8));
     for dataset in [&file, &stream] {
         assert_eq!(all_rows(dataset.as_ref()), batch);
         let rows: RowRanges = [5..8, 699..702, 4998..6000].into_iter().collect();
@@ -363,4 +352,66 @@ fn a_set_of_cfiles_is_listed_as_one_table_and_its_columns_open_alone() {
     assert_eq!(all_rows(named.as_ref()).column(0), sample(1000).column(1));
     let report = verify::verify(&[folder.text("set")], &OpenOptions::default(), VerifyDepth::Values, &Silent);
     assert!(report.unwrap().is_sound());
+}
+
+/// An Arrow file and an Arrow stream of the same rows.
+fn arrow_bytes(batch: &RecordBatch, rows: usize) -> (Vec<u8>, Vec<u8>) {
+    let mut file = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    let mut stream = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    for start in (0..batch.num_rows()).step_by(rows) {
+        let part = batch.slice(start, rows.min(batch.num_rows() - start));
+        file.write(&part).unwrap();
+        stream.write(&part).unwrap();
+    }
+    (file.into_inner().unwrap(), stream.into_inner().unwrap())
+}
+
+#[test]
+fn a_damaged_record_batch_costs_its_rows_only() {
+    let (mut bytes, _) = arrow_bytes(&sample(1000), 100);
+    let folder = Folder::new();
+    let dataset = open(&folder.write("a", &bytes)).unwrap();
+    let node = dataset.describe().unwrap();
+    let offset: usize = node.children[3].facts[0].1.parse().unwrap();
+    // The offsets of the strings lie in the body; make them descend.
+    bytes[offset + 300..offset + 2000].fill(0xff);
+    let dataset = open(&folder.write("b", &bytes)).unwrap();
+    assert!(!dataset.verify(VerifyDepth::Values, &Silent).unwrap().is_sound());
+    let losses = Arc::new(LossLog::new());
+    let found = ids(dataset.scan().skip_damage(losses.clone()).read().unwrap());
+    assert_eq!(found.len(), 900);
+    assert_eq!(losses.losses()[0].rows, 300..400);
+}
+
+#[test]
+fn no_flipped_byte_of_an_arrow_file_makes_a_panic() {
+    let (file, stream) = arrow_bytes(&sample(12), 6);
+    for whole in [file, stream] {
+        for position in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[position] ^= 0x40;
+            for bytes in [bytes, whole[..position].to_vec()] {
+                let source = Arc::new(pilaster::core::source::MemorySource::new("a", bytes));
+                let Ok(dataset) = OpenOptions::default().open_source(source) else { continue };
+                if let Ok(reader) = dataset.scan().filter(col("id").gt(lit(3_i64))).read() {
+                    let _ = reader.take(100).count();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_gives_what_came_before() {
+    let (_, mut bytes) = arrow_bytes(&sample(1000), 100);
+    bytes.truncate(bytes.len() - 500);
+    let folder = Folder::new();
+    let dataset = open(&folder.write("cut", &bytes)).unwrap();
+    assert_eq!(dataset.row_count(), None);
+    let results: Vec<_> = dataset.scan().read().unwrap().collect();
+    assert_eq!((results.len(), results.iter().filter(|result| result.is_ok()).count()), (10, 9));
+    let losses = Arc::new(LossLog::new());
+    assert_eq!(ids(dataset.scan().skip_damage(losses.clone()).read().unwrap()).len(), 900);
+    assert_eq!(losses.len(), 1);
+    assert!(!dataset.verify(VerifyDepth::Checksums, &Silent).unwrap().is_sound());
 }

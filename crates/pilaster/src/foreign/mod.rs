@@ -2,6 +2,7 @@
 
 pub mod arrow_ipc;
 pub mod csv;
+mod guard;
 pub mod json_lines;
 pub mod parquet;
 mod source_read;

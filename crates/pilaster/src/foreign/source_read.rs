@@ -18,11 +18,6 @@ pub(crate) struct SourceRead {
 }
 
 impl SourceRead {
-    /// Reads `source` from its beginning.
-    pub(crate) fn new(source: SourceRef) -> Self {
-        Self::starting_at(source, 0)
-    }
-
     /// Reads `source` from `position` on.
     pub(crate) fn starting_at(source: SourceRef, position: u64) -> Self {
         let end = source.size();

@@ -8,7 +8,7 @@ use pilaster_core::{Error, Limits, Result, SourceRef};
 
 use super::ParquetFile;
 use super::chunks::SourceChunks;
-use super::guard::guarded;
+use crate::foreign::guard::guarded;
 
 /// Length of the footer's length and the magic after it.
 const TAIL_BYTES: u64 = 8;

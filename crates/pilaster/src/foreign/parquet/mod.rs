@@ -4,7 +4,6 @@
 
 mod chunks;
 mod describe;
-mod guard;
 mod metadata;
 mod page_walk;
 mod scan;

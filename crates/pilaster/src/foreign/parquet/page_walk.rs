@@ -13,7 +13,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use pilaster_core::Error;
 
 use super::chunks::{ChunkRead, SourceChunks};
-use super::guard::guarded;
+use crate::foreign::guard::guarded;
 
 /// Notes where the page reader looks: it asks for a header with `get_read` and for what follows with `get_bytes`.
 struct Watched {

@@ -17,8 +17,8 @@ use pilaster_core::dataset::column_index;
 use pilaster_core::{Error, OnDamage, Predicate, Result, RowRanges, ScanRequest, Split};
 
 use super::chunks::{SourceChunks, lock};
-use super::guard::guarded;
 use super::{ParquetFile, metadata, zones};
+use crate::foreign::guard::guarded;
 use crate::stream::needed_columns;
 
 /// Name of the row number column inside; no other column is looked up by name, so it cannot clash.

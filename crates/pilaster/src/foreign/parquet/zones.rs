@@ -12,7 +12,7 @@ use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::{BoundPredicate, ZoneStatistics};
 
 use super::ParquetFile;
-use super::guard::guarded;
+use crate::foreign::guard::guarded;
 
 /// The row groups of a file as zones of the columns `schema` (a projection of the file's).
 struct Zones<'a> {

@@ -1,11 +1,12 @@
-//! The `parquet` crate trusts some of what it reads; where it panics on a damaged file, that is an error like any other.
+//! The `parquet` and `arrow-ipc` crates trust some of what they read; where one panics on a damaged file, that is an error
+//! like any other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `work` of the `parquet` crate; its error or panic as text.
+/// Runs `work` of such a crate; its error or panic as text.
 ///
 /// What `work` was changing must not be used after an error: it may be half changed.
-pub(super) fn guarded<T, E: ToString>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+pub(crate) fn guarded<T, E: ToString>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(|error| {
             let text = error.to_string();
