@@ -24,10 +24,6 @@ pub enum KeyPart {
     NotLast,
 }
 
-fn is_unsigned(data_type: KuduType) -> bool {
-    matches!(data_type, KuduType::UInt8 | KuduType::UInt16 | KuduType::UInt32 | KuduType::UInt64)
-}
-
 /// Appends the encoded form of a value, given as it is stored: little-endian integers, or the bytes themselves.
 ///
 /// # Errors
@@ -40,7 +36,7 @@ pub fn encode(data_type: KuduType, stored: &[u8], part: KeyPart, out: &mut Vec<u
             }
             let start = out.len();
             out.extend(stored.iter().rev());
-            if !is_unsigned(data_type)
+            if !data_type.is_unsigned()
                 && let Some(top) = out.get_mut(start)
             {
                 *top ^= 0x80;
@@ -77,7 +73,7 @@ pub fn decode_last(data_type: KuduType, encoded: &[u8]) -> Result<Vec<u8>> {
                 return Err(Error::corrupt(format!("a {data_type} key of {width} bytes"), encoded.len()));
             }
             let mut stored: Vec<u8> = encoded.iter().rev().copied().collect();
-            if !is_unsigned(data_type)
+            if !data_type.is_unsigned()
                 && let Some(top) = stored.last_mut()
             {
                 *top ^= 0x80;

@@ -21,7 +21,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrayRef, PrimitiveArray, make_array};
 use arrow_buffer::i256;
-use arrow_cast::cast;
+use arrow_cast::{can_cast_types, cast};
 use arrow_schema::{DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
 use pilaster_core::{Error, Result};
@@ -108,17 +108,8 @@ pub(crate) struct Target {
     pub arrow: DataType,
     /// The type decoding gives; cheap to reach from the bytes.
     pub decoded: DataType,
-    step: Step,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Decoding gives it already.
-    None,
-    /// Integers become decimals of more bits.
-    WidenDecimal,
-    /// Arrow's own cast, which loses nothing between these types.
-    Cast,
+    /// Integers become decimals of more bits before anything else.
+    widened: Option<DataType>,
 }
 
 impl Target {
@@ -128,16 +119,21 @@ impl Target {
         let wanted = wanted.unwrap_or(&natural).clone();
         let refuse =
             || Error::invalid(format!("values of type {data_type} cannot be read as Arrow type {wanted}"));
-        let direct = |decoded: DataType| Self { arrow: decoded.clone(), decoded, step: Step::None };
+        if let DataType::Dictionary(_, values) = &wanted {
+            let way = Self::new(data_type, Some(values))?;
+            let before = way.widened.as_ref().unwrap_or(&way.decoded);
+            return if can_cast_types(before, &wanted) {
+                Ok(Self { arrow: wanted, ..way })
+            } else {
+                Err(refuse())
+            };
+        }
+        let direct = |decoded: DataType| Self { arrow: decoded.clone(), decoded, widened: None };
         match data_type.physical() {
             Physical::Bool if wanted == DataType::Boolean => Ok(direct(wanted)),
             Physical::Bool => Err(refuse()),
             Physical::Binary => {
-                let values = match &wanted {
-                    DataType::Dictionary(_, values) => values.as_ref(),
-                    other => other,
-                };
-                let decoded = match values {
+                let decoded = match wanted {
                     DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8View,
                     DataType::Binary
                     | DataType::LargeBinary
@@ -145,8 +141,7 @@ impl Target {
                     | DataType::FixedSizeBinary(_) => DataType::BinaryView,
                     _ => return Err(refuse()),
                 };
-                let step = if decoded == wanted { Step::None } else { Step::Cast };
-                Ok(Self { arrow: wanted, decoded, step })
+                Ok(Self { arrow: wanted, decoded, widened: None })
             }
             Physical::Fixed(width) => {
                 let is_float = matches!(data_type, KuduType::Float | KuduType::Double);
@@ -174,7 +169,7 @@ impl Target {
                     16 => DataType::Decimal128(precision.min(38), scale),
                     _ => return Err(refuse()),
                 };
-                Ok(Self { arrow: wanted, decoded, step: Step::WidenDecimal })
+                Ok(Self { widened: Some(wanted.clone()), arrow: wanted, decoded })
             }
         }
     }
@@ -186,19 +181,26 @@ impl Target {
 
     /// Brings a decoded array to the type that was asked for.
     pub fn finish(&self, array: ArrayRef) -> Result<ArrayRef> {
-        match self.step {
-            Step::None => Ok(array),
-            Step::Cast => self.cast(&array),
-            Step::WidenDecimal => widen(&array, &self.arrow),
+        let array = match &self.widened {
+            Some(wide) => widen(&array, wide)?,
+            None => array,
+        };
+        match &self.arrow {
+            same if same == array.data_type() => Ok(array),
+            // Arrow has no direct way from views to fixed-size values.
+            DataType::FixedSizeBinary(_) => Ok(cast(&cast(&array, &DataType::Binary)?, &self.arrow)?),
+            _ => Ok(cast(&array, &self.arrow)?),
         }
     }
+}
 
-    fn cast(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        // Arrow has no direct way from views to fixed-size values.
-        if let DataType::FixedSizeBinary(_) = self.arrow {
-            return Ok(cast(&cast(array, &DataType::Binary)?, &self.arrow)?);
-        }
-        Ok(cast(array, &self.arrow)?)
+/// Whether the values of an Arrow type are ordered as the keys they are stored as.
+pub(crate) fn is_ordered_as_stored(data_type: KuduType, arrow: &DataType) -> bool {
+    match arrow {
+        DataType::Dictionary(_, values) => is_ordered_as_stored(data_type, values),
+        DataType::Float16 | DataType::Interval(_) => false,
+        _ if data_type.physical() == Physical::Binary => true,
+        _ => arrow.is_unsigned_integer() == data_type.is_unsigned(),
     }
 }
 

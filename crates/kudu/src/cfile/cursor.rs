@@ -11,7 +11,7 @@ use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::block::Block;
-use super::decode::{DecodedBlock, Form, as_list_type};
+use super::decode::{DecodedBlock, Form, as_list_type, without_codes};
 use super::file::{CFile, DATA_PART, LocatedBlock, join};
 use super::index::IndexCursor;
 use super::metadata::BlockPointer;
@@ -64,10 +64,11 @@ impl CellCursor {
             pieces.push(piece);
             row = row.saturating_add(end.saturating_sub(start) as u64);
         }
-        if pieces.len() > 1 && form == Form::Codes {
-            return self.read_form(rows, Form::Wanted);
+        let target = &self.file.shape.target;
+        if pieces.windows(2).any(|pair| matches!(pair, [a, b] if a.data_type() != b.data_type())) {
+            pieces = pieces.into_iter().map(|piece| without_codes(piece, target)).collect::<Result<_>>()?;
         }
-        let joined = join(pieces, &self.file.shape.target.arrow)?;
+        let joined = join(pieces, &target.arrow)?;
         if self.file.metadata().is_array {
             as_list_type(joined, self.file.field.data_type())
         } else {

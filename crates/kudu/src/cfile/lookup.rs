@@ -7,8 +7,9 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_data::ArrayDataBuilder;
 use arrow_ord::cmp;
 use pilaster_core::predicate::Bounds;
-use pilaster_core::{Literal, Result, RowRanges};
+use pilaster_core::{Literal, OnDamage, Result, RowRanges};
 
+use super::arrow_types::is_ordered_as_stored;
 use super::decode::Form;
 use super::file::{CFile, DATA_PART};
 use crate::cfile::types::Physical;
@@ -16,12 +17,13 @@ use crate::key::{self, KeyPart};
 
 impl CFile {
     /// The rows whose value lies within `bounds`; all rows if the file has no value index or it cannot tell.
-    pub fn rows_within(&self, bounds: &Bounds) -> Result<RowRanges> {
+    fn rows_within(&self, bounds: &Bounds) -> Result<RowRanges> {
         let all = 0..self.metadata().num_values;
         if self.by_value.is_none()
             || bounds.is_unbounded()
             || self.metadata().is_array
             || self.metadata().is_nullable
+            || !is_ordered_as_stored(self.metadata().data_type, self.field.data_type())
         {
             return Ok(RowRanges::one(all));
         }
@@ -38,6 +40,15 @@ impl CFile {
         Ok(RowRanges::one(start..end.max(start)))
     }
 
+    /// Those of `wanted` whose value lies within `bounds`. A damaged index narrows nothing if damage is to be skipped.
+    pub fn narrow(&self, wanted: &RowRanges, bounds: &Bounds, on_damage: &OnDamage) -> Result<RowRanges> {
+        match (self.rows_within(bounds), on_damage) {
+            (Ok(rows), _) => Ok(wanted.intersect(&rows)),
+            (Err(error), OnDamage::Skip(_)) if error.is_damage() => Ok(wanted.clone()),
+            (Err(error), _) => Err(error),
+        }
+    }
+
     /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell.
     fn boundary(&self, value: &Literal, is_before: Comparison, unknown: u64) -> Result<u64> {
         let Some(tree) = &self.by_value else { return Ok(unknown) };
@@ -48,6 +59,44 @@ impl CFile {
         let values = block.read(0..block.rows, Form::Wanted, &self.shape.target)?;
         let before = is_before(&values, value)?;
         Ok(block.first_row.saturating_add(before.true_count() as u64))
+    }
+
+    /// The first row whose encoded key is at least `key`, and whether it is that key. The file must be a key column's
+    /// or a compound key's index.
+    pub fn row_of_key(&self, key: &[u8]) -> Result<(u64, bool)> {
+        let Some(tree) = &self.by_value else { return Ok((self.metadata().num_values, false)) };
+        let mut cursor = tree.seek(&self.store, key)?;
+        let mut after = 0;
+        while let Some(entry) = cursor.entry() {
+            let mut block = self.decode(&self.store.read(entry.pointer, DATA_PART)?)?;
+            let values = block.read_all(&self.shape.target)?;
+            let (mut low, mut high) = (0, values.len());
+            while low < high {
+                let middle = low.midpoint(high);
+                match self.encoded_value(&values, middle)?.as_slice().cmp(key) {
+                    std::cmp::Ordering::Less => low = middle.saturating_add(1),
+                    std::cmp::Ordering::Equal => {
+                        return Ok((block.first_row.saturating_add(middle as u64), true));
+                    }
+                    std::cmp::Ordering::Greater => high = middle,
+                }
+            }
+            after = block.first_row.saturating_add(low as u64);
+            if low < values.len() {
+                break;
+            }
+            cursor.advance(tree, &self.store)?;
+        }
+        Ok((after, false))
+    }
+
+    fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
+        let data_type = self.metadata().data_type;
+        let stored = stored_form(&values.slice(index, 1), data_type.physical())
+            .ok_or_else(|| pilaster_core::Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;
+        let mut encoded = Vec::new();
+        key::encode(data_type, &stored, KeyPart::Last, &mut encoded)?;
+        Ok(encoded)
     }
 
     /// The literal as the value index encodes keys; `None` if it has no such form.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional;
 use pilaster_core::{
     BatchReader, Dataset, Progress, Result, Scan, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
+use super::arrow_types::is_ordered_as_stored;
 use super::file::{CFile, CFileReaderOptions};
 use super::kinds::{CFileColumns, CFileKind, bloom_entries};
 use super::metadata::{CFileMetadata, MAX_KEY, MIN_KEY};
@@ -134,7 +135,7 @@ impl Dataset for CFileReader {
         let mut wanted = request.wanted_rows(self.rows, &self.splits()?)?;
         if let (Some(predicate), CFileKind::Column) = (&request.predicate, self.kind) {
             let bounds = predicate.bind(&self.schema)?.bounds(0);
-            wanted = wanted.intersect(&self.file.rows_within(&bounds)?);
+            wanted = self.file.narrow(&wanted, &bounds, &request.on_damage)?;
         }
         let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
         positional::scan(&columns, &self.schema, request, &wanted)
@@ -166,7 +167,7 @@ pub(crate) fn column_statistics(file: &CFile) -> ColumnStatistics {
     // Only a key column's own file has keys of its own type; text that is not UTF-8 has no Arrow form.
     let key = |name: &str| metadata.pair(name).and_then(|encoded| file.decode_key(encoded).ok());
     let is_key =
-        metadata.value_index.is_some() && !matches!(file.field.data_type(), DataType::Dictionary(..));
+        metadata.value_index.is_some() && is_ordered_as_stored(metadata.data_type, file.field.data_type());
     ColumnStatistics {
         min: key(MIN_KEY).filter(|_| is_key),
         max: key(MAX_KEY).filter(|_| is_key),

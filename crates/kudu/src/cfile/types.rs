@@ -175,6 +175,10 @@ impl KuduType {
         }
     }
 
+    pub(crate) fn is_unsigned(self) -> bool {
+        matches!(self, Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64)
+    }
+
     /// Whether it may be a key column.
     pub fn can_be_key(self) -> bool {
         !matches!(self, Self::Bool | Self::Float | Self::Double)

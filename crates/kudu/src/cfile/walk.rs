@@ -45,7 +45,8 @@ pub(crate) fn salvage_map(file: &CFile) -> Vec<(LocatedBlock, Option<String>)> {
     blocks.sort_by_key(|block| block.rows.start);
     let mut end = 0;
     blocks.retain(|block| {
-        let fits = block.rows.start >= end && block.rows.end <= file.metadata().num_values;
+        let fits =
+            !block.rows.is_empty() && block.rows.start >= end && block.rows.end <= file.metadata().num_values;
         end = if fits { block.rows.end } else { end };
         fits
     });
@@ -226,10 +227,6 @@ fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<Kind> {
 }
 
 fn rows_of_codes(file: &CFile, payload: &Bytes) -> Option<std::ops::Range<u64>> {
-    let metadata = file.metadata();
-    if metadata.is_array {
-        return None;
-    }
     let (at, rows) = encoded_start(file, payload)?;
     let word = |from: usize| {
         payload.get(at.checked_add(from)?..)?.first_chunk::<4>().map(|four| u32::from_le_bytes(*four))
@@ -243,12 +240,22 @@ fn rows_of_codes(file: &CFile, payload: &Bytes) -> Option<std::ops::Range<u64>> 
     (is_whole && rows > 0).then(|| u64::from(ordinal)..u64::from(ordinal).saturating_add(rows))
 }
 
-/// Where the encoded values begin, and the number of rows if a null bitmap told it.
+/// Where the encoded values begin, and the number of rows if a null bitmap or array lengths told it.
 fn encoded_start(file: &CFile, payload: &[u8]) -> Option<(usize, Option<u64>)> {
+    let mut at = 0;
+    if file.metadata().is_array {
+        let _elements = varint::read_u32(payload, &mut at).ok()?;
+        let cells = varint::read_u32(payload, &mut at).ok()?;
+        // Which elements are null, how long each cell is, which cells are null.
+        for _ in 0..3 {
+            let size = varint::read_u32(payload, &mut at).ok()? as usize;
+            at = at.checked_add(size)?;
+        }
+        return Some((at, Some(u64::from(cells))));
+    }
     if !file.metadata().is_nullable {
         return Some((0, None));
     }
-    let mut at = 0;
     let rows = varint::read_u32(payload, &mut at).ok()?;
     let bitmap = varint::read_u32(payload, &mut at).ok()? as usize;
     Some((at.checked_add(bitmap)?, Some(u64::from(rows))))
@@ -257,9 +264,6 @@ fn encoded_start(file: &CFile, payload: &[u8]) -> Option<(usize, Option<u64>)> {
 /// The length of the block without its checksum, if its bytes say it.
 fn stated_length(file: &CFile, rest: &[u8]) -> Option<usize> {
     let metadata = file.metadata();
-    if metadata.is_array {
-        return None;
-    }
     if metadata.compression != Compression::None {
         let stated = u32::from_le_bytes(*rest.first_chunk::<4>()?) as usize;
         return (metadata.version == Version::V1).then(|| stated.saturating_add(8));

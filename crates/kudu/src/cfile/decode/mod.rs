@@ -14,10 +14,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::bytes::Bytes;
+use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, UInt32Array, make_array, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, UInt32Array, make_array, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayDataBuilder;
+use arrow_schema::DataType;
 use arrow_select::take::take;
 use pilaster_core::views::view_array;
 use pilaster_core::{Error, Limits, Result};
@@ -134,6 +136,11 @@ impl BlockShape {
 }
 
 impl DecodedBlock {
+    /// All rows of this block as an array.
+    pub fn read_all(&mut self, target: &Target) -> Result<ArrayRef> {
+        self.read(0..self.rows, Form::Wanted, target)
+    }
+
     /// The rows `range` of this block (counted from its first row) as an array.
     pub fn read(&mut self, range: Range<usize>, form: Form, target: &Target) -> Result<ArrayRef> {
         if range.end > self.rows || range.start > range.end {
@@ -200,13 +207,24 @@ fn read_values(
             };
             let codes = UInt32Array::new(cut, nulls);
             match form {
-                Form::Codes => {
+                // Arrow has no way from words to fixed-size values, which a comparison would need.
+                Form::Codes if !matches!(target.arrow, DataType::FixedSizeBinary(_)) => {
                     Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(codes, Arc::clone(words))?))
                 }
-                Form::Wanted => target.finish(take(words, &codes, None)?),
+                _ => target.finish(take(words, &codes, None)?),
             }
         }
         Values::Lists(_) => Err(Error::invalid("lists inside lists")),
+    }
+}
+
+/// What was read as [`Form::Codes`] as the type that was asked for.
+pub(crate) fn without_codes(array: ArrayRef, target: &Target) -> Result<ArrayRef> {
+    match array.as_any_dictionary_opt() {
+        Some(codes) if array.data_type() != &target.arrow => {
+            target.finish(take(codes.values(), codes.keys(), None)?)
+        }
+        _ => Ok(array),
     }
 }
 

@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, Field};
 use pilaster_core::{Error, Result};
 
-use crate::cfile::arrow_types::kudu_type;
+use crate::cfile::arrow_types::{Target, is_ordered_as_stored, kudu_type};
 use crate::cfile::metadata::Version;
 use crate::cfile::types::{Compression, Encoding, KuduType, Physical};
 
@@ -132,6 +132,12 @@ impl CFileWriterOptions {
         let data_type = self.data_type.unwrap_or(natural);
         let encoding = self.encoding.unwrap_or(data_type.default_encoding());
         let refuse = |message: String| Err(Error::invalid(format!("column \"{}\": {message}", field.name())));
+        let element = match arrow {
+            DataType::List(element) | DataType::LargeList(element) => element.data_type(),
+            _ => field.data_type(),
+        };
+        // What could not be read back must not be written.
+        Target::new(natural, Some(element))?;
         if !is_compatible(natural, data_type) {
             return refuse(format!("Arrow type {arrow} cannot be written as {data_type}"));
         }
@@ -151,6 +157,9 @@ impl CFileWriterOptions {
             return refuse(
                 "only columns without nulls of integer, time, decimal or string types can be keys".into(),
             );
+        }
+        if self.value_index && !is_ordered_as_stored(data_type, arrow) {
+            return refuse(format!("{arrow} values have another order than {data_type} keys"));
         }
         if is_array && matches!(data_type, KuduType::Decimal128 | KuduType::Int128) {
             return refuse(format!("Kudu has no arrays of {data_type}"));
