@@ -27,6 +27,11 @@ impl AtomicFile {
         Ok(Self { writer: Some(BufWriter::with_capacity(1 << 20, file)), temporary, target })
     }
 
+    /// Where the bytes are meanwhile; what was written is there after a flush.
+    pub fn path(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Makes the bytes durable and gives the file its name.
     ///
     /// # Errors

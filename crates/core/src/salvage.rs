@@ -29,7 +29,11 @@ impl LossLog {
 
     /// Notes that `rows` of `column` are lost because of `error`. The same loss is noted once.
     pub fn record(&self, rows: Range<u64>, column: Option<&str>, error: &Error) {
-        let lost = LostRows { rows, column: column.map(str::to_string), reason: error.to_string() };
+        self.add(LostRows { rows, column: column.map(str::to_string), reason: error.to_string() });
+    }
+
+    /// Notes a loss that another log has noted already, for example of one file among several.
+    pub fn add(&self, lost: LostRows) {
         let mut losses = self.lock();
         if !losses.contains(&lost) {
             losses.push(lost);

@@ -181,6 +181,56 @@ pub fn append_run(dst: &mut Vec<u8>, dst_len: &mut usize, bit: bool, count: usiz
     Ok(())
 }
 
+/// Bits that fit a 64-bit word behind up to seven others.
+const WORD_BITS: usize = 57;
+
+/// Sets the bits of `word`, of which only the lowest [`WORD_BITS`] may be used, from bit `at` of `dst` on.
+#[inline]
+fn or_word(dst: &mut [u8], at: usize, word: u64) {
+    let placed = (word << (at % 8)).to_le_bytes();
+    let dst = dst.get_mut(at / 8..).unwrap_or_default();
+    if let Some(chunk) = dst.first_chunk_mut() {
+        *chunk = (u64::from_le_bytes(*chunk) | u64::from_le_bytes(placed)).to_le_bytes();
+    } else {
+        for (byte, placed) in dst.iter_mut().zip(placed) {
+            *byte |= placed;
+        }
+    }
+}
+
+/// Sets `count` bits of `dst` from bit `at` on; those beyond the end are left out.
+#[inline]
+pub(crate) fn set_run(dst: &mut [u8], at: usize, count: usize) {
+    if count <= WORD_BITS {
+        return or_word(dst, at, low_bits(count));
+    }
+    let end = at.saturating_add(count);
+    or_word(dst, at, u64::from(u8::MAX >> (at % 8)));
+    if let Some(whole) = dst.get_mut(at.div_ceil(8)..end / 8) {
+        whole.fill(u8::MAX);
+    }
+    or_word(dst, end & !7, u64::from(low_mask(end)));
+}
+
+/// Sets the bits of `dst` from bit `at` on that are set in the first `count` bits of `src`; both have that many.
+#[inline]
+pub(crate) fn or_bits(dst: &mut [u8], at: usize, src: &[u8], count: usize) {
+    let mut done = 0usize;
+    if at.is_multiple_of(8) {
+        let whole = src.get(..count / 8).unwrap_or_default();
+        for (to, from) in dst.get_mut(at / 8..).unwrap_or_default().iter_mut().zip(whole) {
+            *to |= from;
+        }
+        done = count & !7;
+    }
+    while done < count {
+        let n = count.wrapping_sub(done).min(WORD_BITS & !7);
+        let word = load_u64(src.get(done / 8..).unwrap_or_default()) & low_bits(n);
+        or_word(dst, at.wrapping_add(done), word);
+        done = done.wrapping_add(n);
+    }
+}
+
 fn check_bitmap(dst: &[u8], len: usize) -> Result<()> {
     if dst.len() == len.div_ceil(8) {
         return Ok(());
@@ -200,6 +250,12 @@ fn window_byte(src: &[u8], bit: usize) -> u8 {
 #[inline]
 const fn low_byte_mask(n: usize) -> u8 {
     if n >= 8 { u8::MAX } else { low_mask(n) }
+}
+
+/// A word with the lowest `n` (0 to 63) bits set.
+#[inline]
+const fn low_bits(n: usize) -> u64 {
+    (1u64 << (n % 64)).wrapping_sub(1)
 }
 
 /// The `width` (0 to 64) lowest bits.
@@ -378,6 +434,32 @@ mod tests {
                 prop_assert_eq!(get(&dst, i), bit);
             }
             prop_assert!(!get(&dst, len));
+        }
+
+        #[test]
+        fn runs_and_ranges_are_set_in_place(
+            before in prop::collection::vec(any::<u8>(), 40),
+            bits in prop::collection::vec(any::<bool>(), 0..150),
+            at in 0usize..150,
+        ) {
+            let mut expected = [false; 320];
+            unpack(&before, &mut expected).unwrap();
+            let mut src = Vec::new();
+            pack(&bits, &mut src);
+            src.push(0xff);
+            let (mut ranges, mut runs) = (before.clone(), before.clone());
+            let mut expected_runs = expected;
+            for (i, &bit) in bits.iter().enumerate() {
+                expected[at + i] |= bit;
+                expected_runs[at + i] = true;
+            }
+            or_bits(&mut ranges, at, &src, bits.len());
+            set_run(&mut runs, at, bits.len());
+            let mut found = [false; 320];
+            unpack(&ranges, &mut found).unwrap();
+            prop_assert_eq!(found, expected);
+            unpack(&runs, &mut found).unwrap();
+            prop_assert_eq!(found, expected_runs);
         }
 
         #[test]

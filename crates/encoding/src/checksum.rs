@@ -3,6 +3,8 @@
 //! Reflected polynomial `0x82f63b78`, initial value and final xor `0xffffffff`: `"123456789"` gives `e3069283`. It is not
 //! the CRC-32 of zlib and zip.
 
+use crc_fast::{CrcAlgorithm, Digest};
+
 /// The checksum of `bytes`.
 ///
 /// ```
@@ -10,13 +12,20 @@
 /// ```
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    crc_fast::crc32_iscsi(bytes)
 }
 
 /// The checksum of what `crc` is the checksum of, followed by `bytes`.
 #[must_use]
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc, bytes)
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc));
+    digest.update(bytes);
+    low_half(digest.finalize())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a checksum of 32 bits in a wider integer")]
+const fn low_half(crc: u64) -> u32 {
+    crc as u32
 }
 
 #[cfg(test)]

@@ -1,4 +1,56 @@
-//! Bytes to values and back.
+//! Bytes to values and back: the encodings, block codecs and checksums that columnar file formats are made of.
+//!
+//! The crate knows no file, no block header and no Arrow; it takes slices and gives values, and the other way. Formats
+//! add their headers and counts. Every decoder takes bytes from anywhere: whatever they hold, it returns values or a
+//! [`DecodeError`] with the position, and allocates no more than the counts its caller passed in allow.
+//!
+//! | module | bytes |
+//! | --- | --- |
+//! | [`plain`] | fixed-width little-endian values |
+//! | [`bits`] | booleans and integers of 1 to 64 bits, lowest bit first |
+//! | [`varint`], [`zigzag`] | LEB128 integers, signed integers as unsigned ones |
+//! | [`group_varint`], [`frame_of_reference`] | four `u32` behind a selector byte, the same as distances from a minimum |
+//! | [`rle`] | the hybrid of repeated and bit-packed runs, null bitmaps |
+//! | [`bitshuffle`] | transposed bits in LZ4 sub-blocks |
+//! | [`prefix`] | byte strings that share their beginning with the one before |
+//! | [`dictionary`] | distinct words and their codes |
+//! | [`codec`] | LZ4, Snappy and zlib blocks |
+//! | [`checksum`] | CRC-32C |
+//! | [`utf8`] | text checks over whole buffers |
+//!
+//! Hot loops have kernels for the vectors of x86-64 (SSSE3, AVX2, AVX-512 with GFNI) and 64-bit Arm (NEON), chosen once at
+//! run time, beside portable code that gives the same bytes.
+//!
+//! # Example
+//!
+//! The null bitmap and the values of a nullable column with ten rows, as Kudu stores them:
+//!
+//! ```
+//! use pilaster_encoding::{plain, rle};
+//!
+//! let bitmap = [0x05, 0xf6, 0x01];
+//! let values = [1, 0, 2, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0];
+//!
+//! let mut validity = Vec::new();
+//! let present = rle::decode_bitmap(&bitmap, 10, &mut validity)?;
+//! let mut numbers = vec![0i16; present];
+//! plain::decode_into(&values, &mut numbers)?;
+//! assert_eq!((validity.as_slice(), numbers.as_slice()), (&[0xf6, 0x01][..], &[1, 2, 4, 5, 6, 7, 8][..]));
+//!
+//! let mut again = Vec::new();
+//! rle::encode_bitmap(&validity, 0, 10, &mut again);
+//! assert_eq!(again, bitmap);
+//! # Ok::<(), pilaster_encoding::DecodeError>(())
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | adds |
+//! | --- | --- | --- |
+//! | `snappy` | yes | the Snappy block codec |
+//! | `zlib` | yes | the zlib block codec |
+//!
+//! Without its feature a codec can still be named; using it gives an error that names the feature.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -27,9 +79,10 @@ pub mod zigzag;
 
 pub use error::{DecodeError, Result};
 
+/// As many cases as `PROPTEST_CASES` says, 256 without it.
 #[cfg(test)]
 fn test_config() -> proptest::test_runner::Config {
-    // An interpreter such as miri is a thousand times slower and has no file to keep failures in.
-    let cases = if cfg!(miri) { 4 } else { 256 };
-    proptest::test_runner::Config { cases, failure_persistence: None, ..Default::default() }
+    let config = proptest::test_runner::Config { failure_persistence: None, ..Default::default() };
+    // An interpreter is a thousand times slower.
+    if cfg!(miri) { proptest::test_runner::Config { cases: 4, ..config } } else { config }
 }

@@ -39,4 +39,9 @@
 
 pub mod cfile;
 pub mod cfile_set;
+pub mod fs;
 pub mod key;
+mod messages;
+pub mod store;
+pub mod tablet;
+pub mod wal;

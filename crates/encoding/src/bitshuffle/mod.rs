@@ -24,6 +24,7 @@
 mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx512;
+#[cfg(any(test, all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 mod lanes;
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod neon;

@@ -10,8 +10,8 @@
 //! into themselves: offset 1 repeats a byte. The last sequence ends after its literals.
 //!
 //! Compressing is left to `lz4_flex`. Decompressing is done here, because bit-shuffled columns are mostly matches that run
-//! into themselves, which that library copies byte by byte: this decoder is 5 to 14 times as fast on such blocks and
-//! equally fast on text (`benches/codec.rs`).
+//! into themselves, which that library copies byte by byte: this decoder is 5 to 12 times as fast on such blocks and
+//! about as fast on text (`benches/codec.rs`). The library is the oracle of the tests.
 
 use super::{Codec, wrong_length};
 use crate::{DecodeError, Result};
@@ -53,7 +53,7 @@ const MIN_MATCH: usize = 4;
 pub(crate) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
     let (mut ip, mut op) = (0, 0);
     loop {
-        short_sequences(src, dst, &mut ip, &mut op)?;
+        (ip, op) = short_sequences(src, dst, ip, op);
         if careful_sequence(src, dst, &mut ip, &mut op)? {
             return Ok(());
         }
@@ -65,7 +65,7 @@ pub(crate) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
 fn careful_sequence(src: &[u8], dst: &mut [u8], ip: &mut usize, op: &mut usize) -> Result<bool> {
     let token = *src.get(*ip).ok_or_else(|| truncated(src))?;
     *ip = ip.wrapping_add(1);
-    let literals = length(src, ip, usize::from(token >> 4))?;
+    let literals = length(src, ip, usize::from(token >> 4)).ok_or_else(|| truncated(src))?;
     let from = src.get(*ip..).and_then(|rest| rest.get(..literals)).ok_or_else(|| truncated(src))?;
     let output = dst.len();
     let to =
@@ -86,7 +86,7 @@ fn careful_sequence(src: &[u8], dst: &mut [u8], ip: &mut usize, op: &mut usize) 
         return Err(bad_offset(*ip, offset, *op));
     }
     *ip = ip.wrapping_add(2);
-    let len = length(src, ip, usize::from(token & 15))?.wrapping_add(MIN_MATCH);
+    let len = length(src, ip, usize::from(token & 15)).ok_or_else(|| truncated(src))?.wrapping_add(MIN_MATCH);
     if len > output.wrapping_sub(*op) {
         return Err(too_long(*ip, output));
     }
@@ -95,54 +95,58 @@ fn careful_sequence(src: &[u8], dst: &mut [u8], ip: &mut usize, op: &mut usize) 
     Ok(false)
 }
 
-/// Decodes sequences with few literals, as long as input and output are far from their ends.
+/// Decodes sequences with few literals, as long as input and output are far from their ends and nothing is wrong; returns
+/// where the first one starts that is left to [`careful_sequence`].
 #[inline(always)]
-fn short_sequences(src: &[u8], dst: &mut [u8], ip: &mut usize, op: &mut usize) -> Result<()> {
+fn short_sequences(src: &[u8], dst: &mut [u8], ip: usize, op: usize) -> (usize, usize) {
     let (Some(last_ip), Some(last_op)) = (src.len().checked_sub(WINDOW), dst.len().checked_sub(ROOM)) else {
-        return Ok(());
+        return (ip, op);
     };
-    let (mut i, mut o) = (*ip, *op);
-    while i <= last_ip && o <= last_op {
+    let (mut ip, mut op) = (ip, op);
+    while ip <= last_ip && op <= last_op {
         let (input, output) = (src.as_ptr(), dst.as_mut_ptr());
-        // SAFETY: `i <= last_ip`, so 32 bytes of input follow; `o <= last_op`, so 64 bytes of output follow.
-        let (token, offset) = unsafe {
-            let token = *input.add(i);
-            let literals = usize::from(token >> 4);
-            if literals == MORE {
-                break;
-            }
-            // At most 14 literals: bytes 1 to 17 of the window are read, and its bytes 15 and 16 hold the last offset.
-            copy::<CHUNK>(input.add(i.wrapping_add(1)), output.add(o));
-            i = i.wrapping_add(literals).wrapping_add(1);
-            o = o.wrapping_add(literals);
-            (token, usize::from(u16::from_le_bytes(input.add(i).cast::<[u8; 2]>().read())))
-        };
-        if offset.wrapping_sub(1) >= o {
-            return Err(bad_offset(i, offset, o));
+        // SAFETY: `ip <= last_ip`, so 32 bytes of input follow.
+        let token = unsafe { *input.add(ip) };
+        let literals = usize::from(token >> 4);
+        if literals == MORE {
+            break;
         }
-        i = i.wrapping_add(2);
+        // SAFETY: at most 14 literals, so the 32 bytes of input hold the chunk and the offset; `op <= last_op`, so 64 bytes
+        // of output follow.
+        let offset = unsafe {
+            copy::<CHUNK>(input.add(ip.wrapping_add(1)), output.add(op));
+            input.add(ip.wrapping_add(literals).wrapping_add(1)).cast::<u16>().read_unaligned()
+        };
+        let offset = usize::from(u16::from_le(offset));
+        let mut after = ip.wrapping_add(literals).wrapping_add(3);
+        let to = op.wrapping_add(literals);
+        if offset.wrapping_sub(1) >= to {
+            break;
+        }
         let more = usize::from(token & 15);
         if more < MORE && offset >= 8 {
-            // SAFETY: `1 <= offset <= o`, so the source is inside the output; of the 64 bytes at most 14 are used, so 18 are
-            // there. No copy reads what it writes, because the offset is at least as long as each.
+            // SAFETY: `1 <= offset <= to`, so the source is inside the output; of the 64 bytes at most 14 are used, so 18
+            // are there. No copy reads what it writes, because the offset is at least as long as each.
             unsafe {
-                let (from, to) = (output.add(o.wrapping_sub(offset)), output.add(o));
+                let (from, to) = (output.add(to.wrapping_sub(offset)), output.add(to));
                 copy::<8>(from, to);
                 copy::<8>(from.add(8), to.add(8));
                 copy::<2>(from.add(16), to.add(16));
             }
-            o = o.wrapping_add(more).wrapping_add(MIN_MATCH);
+            ip = after;
+            op = to.wrapping_add(more).wrapping_add(MIN_MATCH);
             continue;
         }
-        let len = length(src, &mut i, more)?.wrapping_add(MIN_MATCH);
-        if len > dst.len().wrapping_sub(o) {
-            return Err(too_long(i, dst.len()));
+        let Some(len) = length(src, &mut after, more) else { break };
+        let len = len.wrapping_add(MIN_MATCH);
+        if len > dst.len().wrapping_sub(to) {
+            break;
         }
-        copy_match(dst, o, offset, len);
-        o = o.wrapping_add(len);
+        copy_match(dst, to, offset, len);
+        ip = after;
+        op = to.wrapping_add(len);
     }
-    (*ip, *op) = (i, o);
-    Ok(())
+    (ip, op)
 }
 
 /// Copies `N` bytes.
@@ -155,13 +159,13 @@ unsafe fn copy<const N: usize>(from: *const u8, to: *mut u8) {
     unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
 }
 
-/// A length that began with `half` a token.
+/// A length that began with `half` a token; `None` if the input ends in it.
 #[inline(always)]
-fn length(src: &[u8], ip: &mut usize, half: usize) -> Result<usize> {
+fn length(src: &[u8], ip: &mut usize, half: usize) -> Option<usize> {
     let mut len = half;
     if half == MORE {
         loop {
-            let more = *src.get(*ip).ok_or_else(|| truncated(src))?;
+            let more = *src.get(*ip)?;
             *ip = ip.wrapping_add(1);
             // No more than 255 for each byte of the block.
             len = len.wrapping_add(usize::from(more));
@@ -170,7 +174,7 @@ fn length(src: &[u8], ip: &mut usize, half: usize) -> Result<usize> {
             }
         }
     }
-    Ok(len)
+    Some(len)
 }
 
 /// Copies `len` bytes from `offset` bytes back. The caller has checked `1 <= offset <= op` and `len <= dst.len() - op`.

@@ -66,29 +66,47 @@ pub(super) fn decode(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<
     scalar::decode(bytes, pos, groups.saturating_sub(done), out)
 }
 
-/// Decodes while a group of the longest form still lies inside the bytes; returns the position and the groups done.
+/// Groups that are looked at together.
+const BATCH: usize = 4;
+/// Bytes that a batch may read.
+const WINDOW: usize = BATCH * MAX_GROUP_LEN;
+
+/// Decodes while a batch of the longest form still lies inside the bytes; returns the position and the groups done.
+///
+/// Where a group starts is known only when the selector before it was looked up, which is what takes the time. Offsets
+/// grow slowly, so mostly four groups have the same selector and the next four start four lengths on.
 #[target_feature(enable = "ssse3")]
 fn decode_wide(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> (usize, usize) {
     let mut pos = 0usize;
     let mut done = 0usize;
-    let room = out.spare_capacity_mut().len() / 4;
-    let groups = groups.min(room);
-    let target = out.spare_capacity_mut().as_mut_ptr().cast::<__m128i>();
+    let room = out.spare_capacity_mut();
+    let groups = groups.min(room.len() / 4);
+    let target = room.as_mut_ptr().cast::<__m128i>();
     while done < groups
-        && let Some(window) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<MAX_GROUP_LEN>())
+        && let Some(window) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<WINDOW>())
     {
-        let [selector, data @ ..] = window;
-        let selector = usize::from(*selector);
-        let (Some(shuffle), Some(len)) = (SHUFFLES.get(selector), LENGTHS.get(selector)) else { break };
-        // SAFETY: `data` and `shuffle` are arrays of 16 bytes; `target` has room for `groups` vectors of four values and
-        // `done < groups`.
+        let selector = usize::from(window[0]);
+        let (Some(shuffle), Some(&len)) = (SHUFFLES.get(selector), LENGTHS.get(selector)) else { break };
+        let len = usize::from(len);
+        let selector_at = |n: usize| window.get(len.wrapping_mul(n)).copied().map(usize::from);
+        let is_batch =
+            groups.wrapping_sub(done) >= BATCH && (1..BATCH).all(|n| selector_at(n) == Some(selector));
+        let now = if is_batch { BATCH } else { 1 };
+        // SAFETY: `len` is at most 17, so the sixteen bytes behind each of the selectors lie in the window of 4 · 17; the
+        // shuffle has 16 bytes; `target` has room for `groups` vectors of four values and `done + now <= groups`.
         unsafe {
-            let data = _mm_loadu_si128(data.as_ptr().cast());
             let shuffle = _mm_loadu_si128(shuffle.as_ptr().cast());
-            _mm_storeu_si128(target.add(done), _mm_shuffle_epi8(data, shuffle));
+            let decode = |n: usize| {
+                let data = _mm_loadu_si128(window.as_ptr().add(len.wrapping_mul(n).wrapping_add(1)).cast());
+                _mm_storeu_si128(target.add(done.wrapping_add(n)), _mm_shuffle_epi8(data, shuffle));
+            };
+            decode(0);
+            if is_batch {
+                (1..BATCH).for_each(decode);
+            }
         }
-        pos = pos.wrapping_add(usize::from(*len));
-        done = done.wrapping_add(1);
+        pos = pos.wrapping_add(len.wrapping_mul(now));
+        done = done.wrapping_add(now);
     }
     // SAFETY: `done` vectors of four values were written behind the old end, inside the capacity.
     unsafe { out.set_len(out.len().wrapping_add(done.wrapping_mul(4))) };

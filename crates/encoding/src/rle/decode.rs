@@ -215,7 +215,7 @@ pub fn decode<T: RleValue>(bytes: &[u8], width: u32, out: &mut [T]) -> Result<()
 /// `count` decides how much is allocated, so the caller bounds it.
 ///
 /// # Errors
-/// If the stream has fewer or more values or a run is malformed. What was decoded until then stays in `out`.
+/// If the stream has fewer or more values or a run is malformed. `out` is then longer all the same.
 ///
 /// ```
 /// let mut bitmap = Vec::new();
@@ -224,20 +224,22 @@ pub fn decode<T: RleValue>(bytes: &[u8], width: u32, out: &mut [T]) -> Result<()
 /// # Ok::<(), pilaster_encoding::DecodeError>(())
 /// ```
 pub fn decode_bitmap(bytes: &[u8], count: usize, out: &mut Vec<u8>) -> Result<usize> {
-    out.reserve(count.div_ceil(8));
     let start = out.len();
-    let start_bits = start.saturating_mul(8);
-    let mut len = start_bits;
-    let end = start_bits.saturating_add(count);
+    out.resize(start.saturating_add(count.div_ceil(8)), 0);
+    let bitmap = out.get_mut(start..).unwrap_or_default();
     let mut decoder = RleDecoder::new(bytes, 1)?;
-    while len < end {
-        let n = decoder.available()?.min(end.saturating_sub(len));
+    let mut at = 0usize;
+    while at < count {
+        let n = decoder.available()?.min(count.wrapping_sub(at));
         match &decoder.run {
-            Run::Repeated { value, .. } => bits::append_run(out, &mut len, *value == 1, n)?,
-            Run::Literal { bytes, next, .. } => bits::append_range(out, &mut len, bytes, *next, n)?,
+            Run::Repeated { value: 0, .. } => {}
+            Run::Repeated { .. } => bits::set_run(bitmap, at, n),
+            // The whole run is taken at once, so it starts with its first byte.
+            Run::Literal { bytes, .. } => bits::or_bits(bitmap, at, bytes, n),
         }
         decoder.run.advance(n);
+        at = at.wrapping_add(n);
     }
     decoder.finish()?;
-    Ok(bits::count_ones(out.get(start..).unwrap_or_default(), count))
+    Ok(bits::count_ones(bitmap, count))
 }

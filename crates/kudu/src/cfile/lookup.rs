@@ -61,6 +61,44 @@ impl CFile {
         Ok(block.first_row.saturating_add(before.true_count() as u64))
     }
 
+    /// The first row whose encoded key is at least `key`, and whether it is that key. The file must be a key column's
+    /// or a compound key's index.
+    pub fn row_of_key(&self, key: &[u8]) -> Result<(u64, bool)> {
+        let Some(tree) = &self.by_value else { return Ok((self.metadata().num_values, false)) };
+        let mut cursor = tree.seek(&self.store, key)?;
+        let mut after = 0;
+        while let Some(entry) = cursor.entry() {
+            let mut block = self.decode(&self.store.read(entry.pointer, DATA_PART)?)?;
+            let values = block.read_all(&self.shape.target)?;
+            let (mut low, mut high) = (0, values.len());
+            while low < high {
+                let middle = low.midpoint(high);
+                match self.encoded_value(&values, middle)?.as_slice().cmp(key) {
+                    std::cmp::Ordering::Less => low = middle.saturating_add(1),
+                    std::cmp::Ordering::Equal => {
+                        return Ok((block.first_row.saturating_add(middle as u64), true));
+                    }
+                    std::cmp::Ordering::Greater => high = middle,
+                }
+            }
+            after = block.first_row.saturating_add(low as u64);
+            if low < values.len() {
+                break;
+            }
+            cursor.advance(tree, &self.store)?;
+        }
+        Ok((after, false))
+    }
+
+    fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
+        let data_type = self.metadata().data_type;
+        let stored = stored_form(&values.slice(index, 1), data_type.physical())
+            .ok_or_else(|| pilaster_core::Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;
+        let mut encoded = Vec::new();
+        key::encode(data_type, &stored, KeyPart::Last, &mut encoded)?;
+        Ok(encoded)
+    }
+
     /// The literal as the value index encodes keys; `None` if it has no such form.
     fn encode_literal(&self, value: &Literal) -> Option<Vec<u8>> {
         let data_type = self.metadata().data_type;

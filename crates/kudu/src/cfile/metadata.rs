@@ -283,6 +283,22 @@ impl CFileMetadata {
     }
 }
 
+/// Whether `bytes`, which begin at `start` of a file, can be the footer message of a file without checksums: they parse, and
+/// what they point to lies before them.
+pub(crate) fn looks_like_footer(bytes: &[u8], start: u64) -> bool {
+    let Ok(footer) = proto::parse::<FooterPb>(bytes, "CFileFooterPB") else { return false };
+    let Ok(metadata) =
+        CFileMetadata::from_messages(Version::V2, &HeaderPb::default(), footer, (12, start, start))
+    else {
+        return false;
+    };
+    let inside = |pointer: Option<BlockPointer>| pointer.is_none_or(|p| p.offset >= 12 && p.end() <= start);
+    (metadata.positional_index.is_some() || metadata.value_index.is_some())
+        && inside(metadata.positional_index)
+        && inside(metadata.value_index)
+        && inside(metadata.dictionary)
+}
+
 fn parse_pair(pair: &MetadataPairPb) -> Result<(String, Bytes)> {
     let key = required(pair.key.clone(), "key")?;
     let value = required(pair.value.clone(), "value")?;

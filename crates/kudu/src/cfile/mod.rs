@@ -42,13 +42,16 @@ mod write;
 pub use arrow_types::{kudu_type, natural_type};
 pub use bloom::{BloomBlock, hash64};
 pub(crate) use cursor::CellCursor;
+pub(crate) use file::CFile;
 pub use file::{CFileReaderOptions, DEFAULT_COLUMN};
 pub use kinds::CFileKind;
+pub(crate) use lookup::stored_form;
+pub(crate) use metadata::looks_like_footer;
 pub use metadata::{
     BlockPointer, CFileMetadata, DELTA_STATISTICS, MAGIC_V1, MAGIC_V2, MAX_KEY, MIN_KEY, Version,
 };
 pub use reader::CFileReader;
-pub(crate) use reader::{column_statistics, row_splits};
+pub(crate) use reader::{SPLIT_ROWS, column_statistics, row_splits};
 pub use recover::AssumedShape;
 pub use types::{Compression, Encoding, KuduType, Physical};
 pub use write::{CFileWriter, CFileWriterOptions, WriteSummary};

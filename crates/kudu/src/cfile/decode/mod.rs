@@ -136,6 +136,11 @@ impl BlockShape {
 }
 
 impl DecodedBlock {
+    /// All rows of this block as an array.
+    pub fn read_all(&mut self, target: &Target) -> Result<ArrayRef> {
+        self.read(0..self.rows, Form::Wanted, target)
+    }
+
     /// The rows `range` of this block (counted from its first row) as an array.
     pub fn read(&mut self, range: Range<usize>, form: Form, target: &Target) -> Result<ArrayRef> {
         if range.end > self.rows || range.start > range.end {

@@ -1,0 +1,70 @@
+//! The file block manager: a file per block.
+//!
+//! `data/<b2>/<b3>/<b4>/<id>`: the id in decimal, 16 digits; the folders are its bytes 2, 3 and 4 in hex.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::blocks::{BlockMap, BlockPlace};
+use super::encryption::HEADER_BYTES;
+
+/// Adds the blocks of a data directory (`<root>/data`).
+pub(super) fn add_blocks(data: &Path, map: &mut BlockMap) {
+    for first in hex_folders(data) {
+        for second in hex_folders(&first) {
+            for third in hex_folders(&second) {
+                for file in entries(&third) {
+                    add_block(data, &file, map);
+                }
+            }
+        }
+    }
+}
+
+fn add_block(data: &Path, file: &Path, map: &mut BlockMap) {
+    let Some(id) = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u64>().ok())
+    else {
+        return;
+    };
+    if block_path(data, id) != file {
+        return;
+    }
+    match fs::metadata(file) {
+        Ok(metadata) => {
+            let offset = if is_encrypted(file) { HEADER_BYTES } else { 0 };
+            let length = metadata.len().saturating_sub(offset);
+            map.add(id, BlockPlace { file: Arc::from(file), offset, length });
+        }
+        Err(error) => map.report_error(file, &error.into()),
+    }
+}
+
+fn is_encrypted(file: &Path) -> bool {
+    use std::io::Read;
+    let mut head = [0u8; 7];
+    fs::File::open(file).and_then(|mut file| file.read_exact(&mut head)).is_ok() && &head == b"kuduenc"
+}
+
+fn block_path(data: &Path, id: u64) -> PathBuf {
+    let byte = |shift: u32| format!("{:02x}", id >> shift & 0xff);
+    data.join(byte(40)).join(byte(32)).join(byte(24)).join(format!("{id:016}"))
+}
+
+fn hex_folders(parent: &Path) -> Vec<PathBuf> {
+    entries(parent)
+        .into_iter()
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.len() == 2 && name.chars().all(|c| c.is_ascii_hexdigit()) && path.is_dir()
+        })
+        .collect()
+}
+
+/// The entries of a folder by name; none if it cannot be read.
+pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,27 @@
+//! A Kudu server's folders: which roots there are, which blocks live where.
+//!
+//! ```text
+//! <root>/instance                          who wrote this root
+//! <root>/wals/<tablet>/wal-000000001       write-ahead log
+//! <root>/tablet-meta/<tablet>              superblock
+//! <root>/consensus-meta/<tablet>           who votes
+//! <root>/data/block_manager_instance       which block manager
+//! <root>/data/<32 hex>.data, .metadata     log block manager: containers of many blocks
+//! <root>/data/xx/yy/zz/<block id>          file block manager: a file per block
+//! ```
+//!
+//! Nothing here writes: a dead server's disks are evidence.
+
+mod blocks;
+mod encryption;
+mod file_blocks;
+mod log_blocks;
+mod pbc;
+mod rocks_blocks;
+mod rocks_log;
+mod roots;
+mod scavenge;
+
+pub(crate) use blocks::{BlockMap, FilePool};
+pub(crate) use pbc::Pbc;
+pub use roots::{FsRoots, discover};

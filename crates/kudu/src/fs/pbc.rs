@@ -1,0 +1,241 @@
+//! Protobuf container files: instances, superblocks, consensus metadata, container metadata.
+//!
+//! ```text
+//! | "kuducntr" | u32 version | v2: u32 CRC-32C of the 12 bytes before | record | record | …
+//! v2 record: | u32 length | u32 CRC of the length | message | u32 CRC of the message |
+//! v1 record: | u32 length | message | u32 CRC of length and message |
+//! ```
+//!
+//! The first record describes the message type and says nothing a reader needs. Appended files may end in a torn record;
+//! that is how crashes look, not damage.
+
+use bytes::Bytes;
+use pilaster_core::{Error, Result, Source};
+use pilaster_encoding::checksum::{crc32c, crc32c_append};
+
+const MAGIC: &[u8; 8] = b"kuducntr";
+const PART: &str = "protobuf container";
+/// Kudu's own limit of a message.
+const MAX_FILE_BYTES: u64 = 512 << 20;
+
+/// A container file, read as far as it can be.
+#[derive(Debug, Default)]
+pub(crate) struct Pbc {
+    /// The messages after the first record, with the offset of their records.
+    pub records: Vec<(u64, Bytes)>,
+    /// Records whose bytes are damaged: their offset, what is wrong, and the bytes all the same.
+    pub damaged: Vec<(Error, Bytes)>,
+    /// Where the file stops making sense, and why; `None` if it ends with its last record.
+    pub torn: Option<Torn>,
+}
+
+/// The end of a file that does not end with a record.
+#[derive(Debug)]
+pub(crate) enum Torn {
+    /// An append that was cut off, or zeros after the last record: what a crash leaves.
+    Incomplete(u64),
+    /// Bytes that cannot be told apart any more.
+    Corrupt(Error),
+}
+
+impl Pbc {
+    /// Reads all records.
+    pub fn read(source: &dyn Source) -> Result<Self> {
+        let name = source.name();
+        if source.size() > MAX_FILE_BYTES {
+            return Err(
+                Error::corrupt(format!("at most {MAX_FILE_BYTES} bytes"), source.size()).at(name, 0, PART)
+            );
+        }
+        let bytes = source.read_at(0..source.size())?;
+        Self::parse(name, &bytes)
+    }
+
+    /// The only message of a file that holds one.
+    pub fn single(source: &dyn Source) -> Result<Bytes> {
+        let mut file = Self::read(source)?;
+        if !file.records.is_empty() {
+            return Ok(file.records.swap_remove(0).1);
+        }
+        if !file.damaged.is_empty() {
+            return Err(file.damaged.swap_remove(0).0);
+        }
+        match file.torn {
+            Some(Torn::Corrupt(error)) => Err(error),
+            _ => {
+                Err(Error::corrupt("a record", "the end of the file").at(source.name(), source.size(), PART))
+            }
+        }
+    }
+
+    pub fn parse(name: &str, bytes: &Bytes) -> Result<Self> {
+        let corrupt = |offset: usize, expected: &str, found: String| {
+            Error::corrupt(expected, found).at(name, offset as u64, PART)
+        };
+        let word = |at: usize| {
+            bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map(|four| u32::from_le_bytes(*four))
+        };
+        if bytes.first_chunk::<8>() != Some(MAGIC) {
+            let found = format!("\"{}\"", bytes.get(..8.min(bytes.len())).unwrap_or_default().escape_ascii());
+            return Err(corrupt(0, "\"kuducntr\"", found));
+        }
+        let version = word(8).ok_or_else(|| corrupt(8, "a version", "the end of the file".into()))?;
+        let mut at = match version {
+            1 => 12,
+            2 => {
+                let stored =
+                    word(12).ok_or_else(|| corrupt(12, "a checksum", "the end of the file".into()))?;
+                let computed = crc32c(bytes.get(..12).unwrap_or_default());
+                if stored != computed {
+                    return Err(corrupt(12, &format!("checksum {computed:08x}"), format!("{stored:08x}")));
+                }
+                16
+            }
+            other => {
+                return Err(
+                    Error::unsupported(format!("a protobuf container of version {other}")).at(name, 8, PART)
+                );
+            }
+        };
+        let mut file = Self::default();
+        let mut is_first = true;
+        while at < bytes.len() {
+            let step = if version == 1 { record_v1(bytes, at) } else { record_v2(bytes, at) };
+            match step {
+                Step::Record(message, next) => {
+                    if !is_first {
+                        file.records.push((at as u64, message));
+                    }
+                    at = next;
+                }
+                Step::Damaged(error, message, next) => {
+                    if !is_first {
+                        file.damaged.push((error.at(name, at as u64, PART), message));
+                    }
+                    at = next;
+                }
+                Step::Incomplete => {
+                    file.torn = Some(Torn::Incomplete(at as u64));
+                    break;
+                }
+                Step::Lost(error) => {
+                    file.torn = Some(Torn::Corrupt(error.at(name, at as u64, PART)));
+                    break;
+                }
+            }
+            is_first = false;
+        }
+        Ok(file)
+    }
+}
+
+enum Step {
+    Record(Bytes, usize),
+    /// The length is right, the message is not: what follows can still be read.
+    Damaged(Error, Bytes, usize),
+    Incomplete,
+    Lost(Error),
+}
+
+fn record_v2(bytes: &Bytes, at: usize) -> Step {
+    let rest = bytes.slice(at..);
+    let word = |from: usize| {
+        rest.get(from..).and_then(|r| r.first_chunk::<4>()).map(|four| u32::from_le_bytes(*four))
+    };
+    let (Some(length), Some(length_crc)) = (word(0), word(4)) else { return Step::Incomplete };
+    if length == 0 && length_crc == 0 && rest.iter().all(|byte| *byte == 0) {
+        return Step::Incomplete;
+    }
+    let computed = crc32c(&length.to_le_bytes());
+    if computed != length_crc {
+        return Step::Lost(Error::corrupt(
+            format!("checksum {length_crc:08x} of the length"),
+            format!("a length with checksum {computed:08x}"),
+        ));
+    }
+    let end = 8usize.saturating_add(length as usize);
+    let (Some(message), Some(stored)) = (rest.get(8..end), word(end)) else { return Step::Incomplete };
+    let computed = crc32c(message);
+    let next = at.saturating_add(end).saturating_add(4);
+    let message = rest.slice(8..end);
+    if computed == stored {
+        return Step::Record(message, next);
+    }
+    let error =
+        Error::corrupt(format!("checksum {stored:08x}"), format!("a message with checksum {computed:08x}"));
+    Step::Damaged(error, message, next)
+}
+
+fn record_v1(bytes: &Bytes, at: usize) -> Step {
+    let rest = bytes.slice(at..);
+    let word = |from: usize| {
+        rest.get(from..).and_then(|r| r.first_chunk::<4>()).map(|four| u32::from_le_bytes(*four))
+    };
+    let short = || Step::Lost(Error::corrupt("a whole record", "the end of the file"));
+    let Some(length) = word(0) else { return short() };
+    let end = 4usize.saturating_add(length as usize);
+    let (Some(message), Some(stored)) = (rest.get(4..end), word(end)) else { return short() };
+    let computed = crc32c_append(crc32c(&length.to_le_bytes()), message);
+    let next = at.saturating_add(end).saturating_add(4);
+    let message = rest.slice(4..end);
+    if computed == stored {
+        return Step::Record(message, next);
+    }
+    // One checksum covers both, so the length may be wrong too.
+    Step::Lost(Error::corrupt(
+        format!("checksum {stored:08x}"),
+        format!("a record with checksum {computed:08x}"),
+    ))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A version 2 file of these messages.
+    pub(crate) fn file_of(messages: &[&[u8]]) -> Vec<u8> {
+        let mut file = MAGIC.to_vec();
+        file.extend(2u32.to_le_bytes());
+        file.extend(crc32c(&file).to_le_bytes());
+        for message in [&b"type"[..]].iter().chain(messages) {
+            let length = (message.len() as u32).to_le_bytes();
+            file.extend(length);
+            file.extend(crc32c(&length).to_le_bytes());
+            file.extend(*message);
+            file.extend(crc32c(message).to_le_bytes());
+        }
+        file
+    }
+
+    fn messages(bytes: Vec<u8>) -> Vec<Vec<u8>> {
+        Pbc::parse("f", &bytes.into()).unwrap().records.into_iter().map(|(_, m)| m.to_vec()).collect()
+    }
+
+    #[test]
+    fn reads_every_record_after_the_first() {
+        assert_eq!(messages(file_of(&[b"a", b"", b"bcd"])), [&b"a"[..], b"", b"bcd"]);
+    }
+
+    #[test]
+    fn a_torn_tail_loses_only_itself() {
+        let whole = file_of(&[b"aaaa", b"bbbb"]);
+        let one = file_of(&[b"aaaa"]).len();
+        for cut in one + 1..whole.len() {
+            let file = Pbc::parse("f", &whole[..cut].to_vec().into()).unwrap();
+            assert_eq!(file.records.len(), 1);
+            assert!(matches!(file.torn, Some(Torn::Incomplete(at)) if at as usize == one), "{cut}");
+        }
+        let mut zeros = whole.clone();
+        zeros.extend([0; 100]);
+        assert!(matches!(Pbc::parse("f", &zeros.into()).unwrap().torn, Some(Torn::Incomplete(_))));
+    }
+
+    #[test]
+    fn a_damaged_message_is_named_and_the_next_one_read() {
+        let mut bytes = file_of(&[b"aaaa", b"bbbb"]);
+        let at = bytes.windows(4).position(|w| w == b"aaaa").unwrap();
+        bytes[at] ^= 1;
+        let file = Pbc::parse("f", &bytes.into()).unwrap();
+        assert_eq!((file.records.len(), file.damaged.len(), file.torn.is_none()), (1, 1, true));
+    }
+}

@@ -1,0 +1,301 @@
+//! The disks of one or several servers: which tables are on them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pilaster_core::source::Source;
+use pilaster_core::verify::Finding;
+use pilaster_core::{Error, Result};
+
+use crate::cfile::CFileReaderOptions;
+use crate::fs::{FsRoots, Pbc, discover};
+use crate::tablet::{Blocks, KuduTable, LogUse, Replica, Snapshot, TabletMetadata, TabletState, voters};
+
+/// How to open the disks.
+#[derive(Debug, Clone, Default)]
+pub struct KuduStoreOptions {
+    cfile: CFileReaderOptions,
+    log: LogUse,
+    as_of: Option<u64>,
+    replica: Option<String>,
+    tablet: Option<String>,
+    server_key: Option<String>,
+}
+
+impl KuduStoreOptions {
+    /// How CFiles are opened: checksums and limits.
+    #[must_use]
+    pub fn with_cfile_options(mut self, options: CFileReaderOptions) -> Self {
+        self.cfile = options;
+        self
+    }
+
+    /// Whether the log is read; it is unless told otherwise.
+    #[must_use]
+    pub fn with_log(mut self, log: LogUse) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// Rows as they were before this hybrid timestamp.
+    #[must_use]
+    pub fn with_as_of(mut self, timestamp: Option<u64>) -> Self {
+        self.as_of = timestamp;
+        self
+    }
+
+    /// Read the replicas of the server with this uuid (or the start of it).
+    #[must_use]
+    pub fn with_replica(mut self, server: Option<String>) -> Self {
+        self.replica = server;
+        self
+    }
+
+    /// Read only the tablet with this id (or the start of it).
+    #[must_use]
+    pub fn with_tablet(mut self, tablet: Option<String>) -> Self {
+        self.tablet = tablet;
+        self
+    }
+
+    /// The clear server key in hex, for disks encrypted with a key management service.
+    #[must_use]
+    pub fn with_server_key(mut self, key: Option<String>) -> Self {
+        self.server_key = key;
+        self
+    }
+}
+
+/// The disks of one or several servers, opened together: one cluster.
+#[derive(Debug)]
+pub struct KuduStore {
+    options: KuduStoreOptions,
+    replicas: Vec<Replica>,
+    findings: Vec<Finding>,
+}
+
+/// A tablet in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TabletEntry {
+    /// Name of its table.
+    pub table: String,
+    /// Its id.
+    pub tablet: String,
+    /// Uuid of the server.
+    pub server: String,
+    /// What the server was doing with it.
+    pub state: TabletState,
+    /// Its bounds.
+    pub partition: String,
+    /// Columns of its table.
+    pub columns: usize,
+    /// Rowsets on disk.
+    pub rowsets: usize,
+    /// Rows that were live when rowsets were written, where known.
+    pub flushed_rows: Option<u64>,
+    /// Delta files.
+    pub deltas: usize,
+    /// Bytes of its blocks.
+    pub bytes: u64,
+    /// First and last segment of its log.
+    pub log_segments: Option<(u64, u64)>,
+}
+
+/// Whether anything in or below a folder is a root of a Kudu server.
+pub fn is_kudu_folder(folder: &std::path::Path) -> bool {
+    discover(&[folder.to_path_buf()], None).is_ok_and(|servers| !servers.is_empty())
+}
+
+impl KuduStore {
+    /// Opens the roots in and below the given folders.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if there are none; [`pilaster_core::ErrorKind::Unsupported`] if a block manager or an encryption cannot be read.
+    pub fn open(folders: &[PathBuf], options: KuduStoreOptions) -> Result<Self> {
+        let servers = discover(folders, options.server_key.as_deref())?;
+        if servers.is_empty() {
+            let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            return Err(Error::invalid("no Kudu root here: a root has tablet-meta, wals or data in it").at(
+                &names.join(" "),
+                0,
+                "",
+            ));
+        }
+        let (mut replicas, mut findings) = (Vec::new(), Vec::new());
+        for roots in servers {
+            findings.extend(roots.findings.iter().cloned());
+            let pool = Arc::new(roots.pool());
+            let map = roots.blocks(&pool)?;
+            findings.extend(map.findings.iter().cloned());
+            let blocks = Blocks { pool, map: Arc::new(map), options: options.cfile.clone() };
+            add_replicas(&Arc::new(roots), &blocks, &mut replicas, &mut findings);
+        }
+        replicas.sort_by(|a, b| {
+            let order = |replica: &Replica| {
+                (replica.metadata.table_name.clone(), replica.metadata.partition.start.clone())
+            };
+            order(a).cmp(&order(b)).then_with(|| a.metadata.tablet_id.cmp(&b.metadata.tablet_id))
+        });
+        Ok(Self { options, replicas, findings })
+    }
+
+    /// What is wrong with roots and containers.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Names of the tables, each once.
+    pub fn tables(&self) -> Vec<String> {
+        let live = self.replicas.iter().filter(|replica| is_readable(replica));
+        let mut names: Vec<_> = live.map(|replica| replica.metadata.table_name.clone()).collect();
+        names.dedup();
+        names
+    }
+
+    /// Every replica of every tablet.
+    pub fn tablets(&self) -> Vec<TabletEntry> {
+        self.replicas
+            .iter()
+            .map(|replica| {
+                let metadata = &replica.metadata;
+                let rows = metadata.rowsets.iter().map(|rowset| rowset.live_row_count);
+                TabletEntry {
+                    table: metadata.table_name.clone(),
+                    tablet: metadata.tablet_id.clone(),
+                    server: replica.server.clone(),
+                    state: metadata.state,
+                    partition: metadata.partition.to_string(),
+                    columns: metadata.schema.columns.len(),
+                    rowsets: metadata.rowsets.len(),
+                    flushed_rows: rows.sum(),
+                    deltas: metadata
+                        .rowsets
+                        .iter()
+                        .map(|r| r.redo_deltas.len().saturating_add(r.undo_deltas.len()))
+                        .sum(),
+                    bytes: replica.bytes(),
+                    log_segments: replica.log_segments(),
+                }
+            })
+            .collect()
+    }
+
+    /// Opens a table; without a name, the only one there is.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if there is none of that name, or several and no name; the message lists them. An `as_of` before
+    /// the history that is kept is one too.
+    pub fn table(&self, name: Option<&str>) -> Result<KuduTable> {
+        let names = self.tables();
+        let name = match (name, names.as_slice()) {
+            (Some(name), _) if names.iter().any(|known| known == name) => name.to_string(),
+            (Some(name), _) => {
+                return Err(Error::invalid(format!("no table \"{name}\"; there are: {}", names.join(", "))));
+            }
+            (None, [only]) => only.clone(),
+            (None, []) => return Err(Error::invalid("no table here")),
+            (None, several) => {
+                return Err(Error::invalid(format!(
+                    "several tables here; choose one with --table: {}",
+                    several.join(", ")
+                )));
+            }
+        };
+        let chosen = self.choose(&name)?;
+        let tablets: Vec<_> = chosen.into_iter().map(|replica| replica.open(self.options.log)).collect();
+        let snapshot = match self.options.as_of {
+            None => Snapshot::Latest,
+            Some(at) => {
+                check_history(&tablets, at)?;
+                Snapshot::At(at)
+            }
+        };
+        KuduTable::new(name, tablets, snapshot)
+    }
+
+    /// One replica of each tablet of a table: the one asked for, else the one whose log goes furthest.
+    fn choose(&self, table: &str) -> Result<Vec<&Replica>> {
+        let mut by_tablet: BTreeMap<&str, Vec<&Replica>> = BTreeMap::new();
+        for replica in self
+            .replicas
+            .iter()
+            .filter(|replica| replica.metadata.table_name == table && is_readable(replica))
+        {
+            let wanted = |asked: &Option<String>, found: &str| {
+                asked.as_ref().is_none_or(|asked| found.starts_with(asked))
+            };
+            if wanted(&self.options.tablet, &replica.metadata.tablet_id)
+                && wanted(&self.options.replica, &replica.server)
+            {
+                by_tablet.entry(&replica.metadata.tablet_id).or_default().push(replica);
+            }
+        }
+        if by_tablet.is_empty() {
+            return Err(Error::invalid(format!(
+                "no tablet of table \"{table}\" fits --tablet and --replica"
+            )));
+        }
+        let freshest = |replicas: Vec<&'_ Replica>| -> Option<usize> {
+            replicas.iter().enumerate().max_by_key(|(_, replica)| replica.last_op()).map(|(index, _)| index)
+        };
+        Ok(by_tablet
+            .into_values()
+            .filter_map(|replicas| {
+                let index = if replicas.len() == 1 { Some(0) } else { freshest(replicas.clone()) };
+                index.and_then(|index| replicas.get(index).copied())
+            })
+            .collect())
+    }
+}
+
+fn is_readable(replica: &Replica) -> bool {
+    !matches!(replica.metadata.state, TabletState::Deleted | TabletState::Tombstoned)
+}
+
+fn check_history(tablets: &[crate::tablet::Tablet], at: u64) -> Result<()> {
+    let newest = tablets.iter().map(|tablet| tablet.newest_timestamp()).max().unwrap_or_default();
+    let age = tablets.iter().map(|tablet| tablet.metadata.history_seconds).min().unwrap_or_default();
+    let micros = newest >> 12;
+    let earliest = micros.saturating_sub(age.saturating_mul(1_000_000)) << 12;
+    if at < earliest {
+        return Err(Error::invalid(format!(
+            "history before hybrid timestamp {earliest} is no longer kept; {at} is earlier"
+        )));
+    }
+    Ok(())
+}
+
+fn add_replicas(
+    roots: &Arc<FsRoots>,
+    blocks: &Blocks,
+    replicas: &mut Vec<Replica>,
+    findings: &mut Vec<Finding>,
+) {
+    for folder in roots.folders("tablet-meta") {
+        let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut paths: Vec<_> = names.filter(|path| is_tablet_id(path)).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.display().to_string();
+            let read = blocks.pool.content(&path).and_then(|source: Arc<dyn Source>| {
+                TabletMetadata::parse(&name, &Pbc::single(source.as_ref())?)
+            });
+            match read {
+                Ok(metadata) => replicas.push(Replica {
+                    voters: voters(roots, &metadata.tablet_id, &blocks.pool),
+                    metadata,
+                    server: roots.uuid.clone(),
+                    roots: Arc::clone(roots),
+                    blocks: blocks.clone(),
+                }),
+                Err(error) => findings.push(Finding::from_error(&error, &name, None)),
+            }
+        }
+    }
+}
+
+fn is_tablet_id(path: &std::path::Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}

@@ -1,0 +1,231 @@
+//! Any format to any format: streamed, checked, and complete or not there at all.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_schema::SchemaRef;
+use pilaster_core::source::FileSource;
+use pilaster_core::{AtomicFile, BatchReader, Dataset, Error, Progress, Result, ScanRequest, SourceRef};
+
+use crate::foreign::arrow_ipc::ArrowDataset;
+use crate::foreign::parquet::ParquetDataset;
+use crate::open::OpenOptions;
+use crate::output::{self, OutputFormat, WriteOptions};
+
+/// What to write, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertTarget {
+    /// The file or folder that will appear.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: OutputFormat,
+}
+
+impl ConvertTarget {
+    /// A target of this format.
+    pub fn new(path: impl Into<PathBuf>, format: OutputFormat) -> Self {
+        Self { path: path.into(), format }
+    }
+
+    /// A target whose format its extension names.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the extension is unknown.
+    pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let format = OutputFormat::from_path(&path).ok_or_else(|| {
+            let message = "the name does not say which format to write; end it in .parquet, .arrow, .csv, .tsv, .json \
+                           or .jsonl, or name the format";
+            Error::invalid(message).at(&path.display().to_string(), 0, "")
+        })?;
+        Ok(Self { path, format })
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// How to convert.
+#[derive(Debug, Clone, Default)]
+pub struct ConvertOptions {
+    overwrite: bool,
+    write: WriteOptions,
+}
+
+impl ConvertOptions {
+    /// Whether an existing file is replaced; it is refused otherwise.
+    #[must_use]
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// How to write.
+    #[must_use]
+    pub fn with_write(mut self, write: WriteOptions) -> Self {
+        self.write = write;
+        self
+    }
+}
+
+/// What a conversion did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertSummary {
+    /// Rows read and written.
+    pub rows: u64,
+    /// Bytes of the output.
+    pub bytes: u64,
+    /// Whether the output was opened again and its rows counted. (A table for people cannot be.)
+    pub is_counted: bool,
+}
+
+/// Writes the rows a request asks for to a new file.
+///
+/// Memory holds a batch (a row group, for Parquet). The output is opened again and its rows are counted before it gets
+/// its name. Progress counts rows.
+///
+/// # Errors
+/// If the target exists and may not be replaced, if reading or writing fails, or if the counts differ; then nothing new
+/// is there under the target's name.
+pub fn convert(
+    dataset: &dyn Dataset,
+    request: &ScanRequest,
+    target: &ConvertTarget,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<ConvertSummary> {
+    if !options.overwrite && fs::symlink_metadata(&target.path).is_ok() {
+        return Err(Error::invalid("exists already").at(&target.name(), 0, ""));
+    }
+    let batches = dataset.read(request)?;
+    if let Some(rows) = expected_rows(dataset, request) {
+        progress.set_total(rows);
+    }
+    if target.format.is_folder() {
+        return convert_folder(batches, target, options, progress);
+    }
+    let schema = batches.schema();
+    let file = SharedFile(Arc::new(Mutex::new(Some(AtomicFile::create(&target.path)?))));
+    let in_target = |error: Error| error.at(&target.name(), 0, "");
+    let mut writer =
+        output::writer(target.format, Box::new(file.clone()), Arc::clone(&schema), &options.write)
+            .map_err(in_target)?;
+    let mut rows = 0u64;
+    for batch in batches {
+        let batch = batch.map_err(Error::from)?;
+        writer.write(&batch).map_err(in_target)?;
+        rows = rows.saturating_add(batch.num_rows() as u64);
+        progress.advance(batch.num_rows() as u64);
+    }
+    writer.finish().map_err(in_target)?;
+    let file = file.take().ok_or_else(|| Error::invalid("a file finished twice"))?;
+    let written = count_rows(file.path(), target.format, &schema).map_err(in_target)?;
+    if let Some(written) = written
+        && written != rows
+    {
+        return Err(in_target(Error::corrupt(format!("{rows} rows, as many as were read"), written)));
+    }
+    let bytes = fs::metadata(file.path()).map_err(|error| in_target(error.into()))?.len();
+    file.commit()?;
+    Ok(ConvertSummary { rows, bytes, is_counted: written.is_some() })
+}
+
+/// How many rows a request gives, where that is known before reading.
+fn expected_rows(dataset: &dyn Dataset, request: &ScanRequest) -> Option<u64> {
+    let rows = dataset.row_count()?;
+    let wanted = request.wanted_rows(rows, &dataset.splits().ok()?).ok()?.count();
+    Some(wanted.min(request.limit.unwrap_or(u64::MAX)))
+}
+
+#[cfg(feature = "kudu")]
+fn convert_folder(
+    batches: BatchReader,
+    target: &ConvertTarget,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<ConvertSummary> {
+    if options.overwrite && target.path.is_dir() {
+        return Err(Error::invalid("a folder is not replaced; remove it first").at(&target.name(), 0, ""));
+    }
+    crate::kudu::write_cfile_set(batches, &target.path, options.write.cfile_set(), progress)
+}
+
+#[cfg(not(feature = "kudu"))]
+fn convert_folder(
+    _batches: BatchReader,
+    target: &ConvertTarget,
+    _options: &ConvertOptions,
+    _progress: &dyn Progress,
+) -> Result<ConvertSummary> {
+    let needed = "this build has no kudu support; build it with `--features kudu`";
+    Err(Error::unsupported(needed).at(&target.name(), 0, ""))
+}
+
+/// Counts the rows of what was written, by reading it; `None` where a format cannot be read back.
+fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<Option<u64>> {
+    let source: SourceRef = Arc::new(FileSource::open(path)?);
+    let options = OpenOptions::default();
+    let rows = match format {
+        OutputFormat::Parquet => ParquetDataset::open(source, &options)?.row_count(),
+        OutputFormat::Arrow => ArrowDataset::open_file(source, &options)?.row_count(),
+        OutputFormat::Csv => Some(count_records(path, b',')?),
+        OutputFormat::Tsv => Some(count_records(path, b'\t')?),
+        OutputFormat::Jsonl => Some(count_objects(path)?),
+        OutputFormat::Table | OutputFormat::Json | OutputFormat::CFileSet => None,
+    };
+    // Records without fields are empty lines, which readers pass over.
+    Ok(rows.filter(|_| !schema.fields().is_empty()))
+}
+
+fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .from_path(path)
+        .map_err(|error| Error::corrupt("a csv header", error))?;
+    let mut record = csv::ByteRecord::new();
+    let mut rows = 0u64;
+    while reader.read_byte_record(&mut record).map_err(|error| Error::corrupt("a csv record", error))? {
+        rows = rows.saturating_add(1);
+    }
+    Ok(rows)
+}
+
+fn count_objects(path: &Path) -> Result<u64> {
+    let mut reader = BufReader::new(fs::File::open(path)?);
+    let mut line = Vec::new();
+    let mut rows = 0u64;
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        serde_json::from_slice::<serde::de::IgnoredAny>(&line)
+            .map_err(|error| Error::corrupt("a JSON object per line", error))?;
+        rows = rows.saturating_add(1);
+        line.clear();
+    }
+    Ok(rows)
+}
+
+/// A file that its writer writes to while somebody else will commit it.
+#[derive(Debug, Clone)]
+struct SharedFile(Arc<Mutex<Option<AtomicFile>>>);
+
+impl SharedFile {
+    fn lock(&self) -> MutexGuard<'_, Option<AtomicFile>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<AtomicFile> {
+        self.lock().take()
+    }
+}
+
+impl Write for SharedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
+    }
+}

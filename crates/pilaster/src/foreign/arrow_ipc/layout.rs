@@ -1,0 +1,232 @@
+//! Where the messages of an Arrow file or stream lie.
+//!
+//! ```text
+//! file:    | "ARROW1" 0 0 | schema | dictionaries and record batches … | footer | length i32 | "ARROW1" |
+//! stream:                 | schema | dictionaries and record batches … | end mark, or simply the end |
+//! message: | ff ff ff ff | header length i32 | header | body |
+//! ```
+//!
+//! A file's footer lists its messages; those of a stream are found by walking over it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_ipc::convert::fb_to_schema;
+use arrow_ipc::reader::read_footer_length;
+use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, root_as_footer, root_as_message};
+use arrow_schema::{ArrowError, SchemaRef};
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result, SourceRef};
+
+use crate::foreign::guard::guarded;
+
+/// Length of the footer's length and the magic after it.
+const TAIL_BYTES: u64 = 10;
+
+/// Length of what stands before a header: the continuation mark and the header's length.
+const PREFIX_BYTES: u64 = 8;
+
+/// Everything needed to decode record batches at any position.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) source: SourceRef,
+    pub(super) schema: SchemaRef,
+    pub(super) version: MetadataVersion,
+    pub(super) dictionaries: Vec<Block>,
+    /// Each record batch with its row positions.
+    pub(super) batches: Vec<(Block, Range<u64>)>,
+    /// Where and how a stream breaks off, if it does.
+    pub(super) breaks_off: Option<(u64, String)>,
+    /// In a stream a dictionary holds for the record batches after it, until another replaces it.
+    pub(super) is_stream: bool,
+    limits: Limits,
+}
+
+impl Layout {
+    /// Reads the footer of a file and the header of each record batch.
+    pub(super) fn of_file(source: SourceRef, limits: &Limits) -> Result<Self> {
+        let (name, size) = (source.name().to_string(), source.size());
+        let tail_start = size.saturating_sub(TAIL_BYTES);
+        let bad = |found: String, offset: u64| {
+            Error::corrupt("an arrow footer", found).at(&name, offset, "arrow footer")
+        };
+        let tail = source.read_at(tail_start..size)?;
+        let tail: [u8; 10] = tail.as_ref().try_into().map_err(|_| bad(format!("{size} bytes"), 0))?;
+        let length = read_footer_length(tail).map_err(|error| bad(error.to_string(), tail_start))? as u64;
+        limits.metadata(length).at(&name, tail_start, "arrow footer length")?;
+        let start =
+            tail_start.checked_sub(length).ok_or_else(|| bad(format!("length {length}"), tail_start))?;
+        let bytes = source.read_at(start..tail_start)?;
+        let footer = root_as_footer(&bytes).map_err(|error| bad(error.to_string(), start))?;
+        let schema = footer.schema().ok_or_else(|| bad("no schema".to_string(), start))?;
+        let schema =
+            guarded(|| Ok::<_, ArrowError>(fb_to_schema(schema))).map_err(|error| bad(error, start))?;
+        let mut layout = Self {
+            source,
+            schema: Arc::new(schema),
+            version: footer.version(),
+            dictionaries: footer.dictionaries().into_iter().flatten().copied().collect(),
+            batches: Vec::new(),
+            breaks_off: None,
+            is_stream: false,
+            limits: limits.clone(),
+        };
+        for block in footer.recordBatches().into_iter().flatten() {
+            let header = layout.read_header(block)?;
+            let batch = message(&header).and_then(|message| rows_of(&message));
+            let rows = batch.map_err(|found| layout.bad_block(block, found))?;
+            layout.add_batch(*block, rows)?;
+        }
+        Ok(layout)
+    }
+
+    /// Walks over the messages of a stream.
+    pub(super) fn of_stream(source: SourceRef, limits: &Limits) -> Result<Self> {
+        let mut layout = Self {
+            source,
+            schema: Arc::new(arrow_schema::Schema::empty()),
+            version: MetadataVersion::V5,
+            dictionaries: Vec::new(),
+            batches: Vec::new(),
+            breaks_off: None,
+            is_stream: true,
+            limits: limits.clone(),
+        };
+        let mut position = layout.read_stream_schema()?;
+        loop {
+            match layout.step(position) {
+                Ok(Some(next)) => position = next,
+                Ok(None) => return Ok(layout),
+                // What comes before the damage can still be read.
+                Err(error) => {
+                    layout.breaks_off = Some((position, error.to_string()));
+                    return Ok(layout);
+                }
+            }
+        }
+    }
+
+    fn read_stream_schema(&mut self) -> Result<u64> {
+        let bad = |source: &SourceRef, found: String| {
+            Error::corrupt("the schema of an arrow stream", found).at(source.name(), 0, "arrow stream")
+        };
+        let block = self.block_at(0)?.ok_or_else(|| bad(&self.source, "nothing".to_string()))?;
+        let header = self.read_header(&block)?;
+        let message = message(&header).map_err(|found| bad(&self.source, found))?;
+        let schema = message
+            .header_as_schema()
+            .ok_or_else(|| bad(&self.source, format!("{:?}", message.header_type())))?;
+        let schema = guarded(|| Ok::<_, ArrowError>(fb_to_schema(schema)))
+            .map_err(|error| bad(&self.source, error))?;
+        self.schema = Arc::new(schema);
+        self.version = message.version();
+        Ok(self.block_range(&block)?.0.end)
+    }
+
+    /// Takes in the message at `position`; gives where the next one begins.
+    fn step(&mut self, position: u64) -> Result<Option<u64>> {
+        let Some(block) = self.block_at(position)? else { return Ok(None) };
+        let header = self.read_header(&block)?;
+        let message = message(&header).map_err(|found| self.bad_block(&block, found))?;
+        match message.header_type() {
+            MessageHeader::DictionaryBatch => self.dictionaries.push(block),
+            MessageHeader::RecordBatch => {
+                let rows = rows_of(&message).map_err(|found| self.bad_block(&block, found))?;
+                self.add_batch(block, rows)?;
+            }
+            other => return Err(self.bad_block(&block, format!("{other:?}"))),
+        }
+        Ok(Some(self.block_range(&block)?.0.end))
+    }
+
+    /// The message at `position`; `None` at the end mark and at the end.
+    fn block_at(&self, position: u64) -> Result<Option<Block>> {
+        if position >= self.source.size() {
+            return Ok(None);
+        }
+        let prefix = self.source.read_at(position..position.saturating_add(PREFIX_BYTES))?;
+        let (mark, length) = prefix.split_at_checked(4).unwrap_or_default();
+        let length = length.try_into().map_or(-1, i32::from_le_bytes);
+        let place = i64::try_from(position).ok().zip(length.checked_add(8));
+        let (true, Some((offset, header))) = (mark == [0xff; 4] && length >= 0, place) else {
+            let found = format!("\"{}\"", prefix.escape_ascii());
+            return Err(Error::corrupt("an arrow message", found).at(
+                self.source.name(),
+                position,
+                "arrow message",
+            ));
+        };
+        if length == 0 {
+            return Ok(None);
+        }
+        let block = Block::new(offset, header, 0);
+        let bytes = self.read_header(&block)?;
+        let body = message(&bytes).map_err(|found| self.bad_block(&block, found))?.bodyLength();
+        let block = Block::new(offset, header, body);
+        let (range, _) = self.block_range(&block)?;
+        if range.end > self.source.size() {
+            let found = format!("a file of {} bytes", self.source.size());
+            return Err(self.bad_block(&block, found));
+        }
+        Ok(Some(block))
+    }
+
+    fn add_batch(&mut self, block: Block, rows: u64) -> Result<()> {
+        let start = self.row_count();
+        let end = start.checked_add(rows).ok_or_else(|| self.bad_block(&block, format!("{rows} rows")))?;
+        self.batches.push((block, start..end));
+        Ok(())
+    }
+
+    pub(super) fn row_count(&self) -> u64 {
+        self.batches.last().map_or(0, |(_, rows)| rows.end)
+    }
+
+    /// The bytes of a message, and the length of its header.
+    fn block_range(&self, block: &Block) -> Result<(Range<u64>, u64)> {
+        let place = (
+            u64::try_from(block.offset()),
+            u64::try_from(block.metaDataLength()),
+            u64::try_from(block.bodyLength()),
+        );
+        let (Ok(start), Ok(header), Ok(body)) = place else {
+            return Err(self.bad_block(block, format!("{block:?}")));
+        };
+        self.limits.metadata(header).at(self.source.name(), start, "arrow message")?;
+        let length = header.saturating_add(body);
+        self.limits.block(length).at(self.source.name(), start, "arrow message")?;
+        Ok((start..start.saturating_add(length), header))
+    }
+
+    fn read_header(&self, block: &Block) -> Result<bytes::Bytes> {
+        let (range, header) = self.block_range(block)?;
+        self.source.read_at(range.start..range.start.saturating_add(header))
+    }
+
+    /// The bytes of a message, header and body.
+    pub(super) fn read_block(&self, block: &Block) -> Result<arrow_buffer::Buffer> {
+        let (range, _) = self.block_range(block)?;
+        Ok(arrow_buffer::Buffer::from(self.source.read_at(range)?))
+    }
+
+    pub(super) fn bad_block(&self, block: &Block, found: String) -> Error {
+        let offset = u64::try_from(block.offset()).unwrap_or(0);
+        Error::corrupt("an arrow message that can be read", found).at(
+            self.source.name(),
+            offset,
+            "arrow message",
+        )
+    }
+}
+
+/// The message of a header. Before version 0.15 no continuation mark stood before the length.
+fn message(header: &[u8]) -> Result<Message<'_>, String> {
+    let skip = if header.starts_with(&[0xff; 4]) { 8 } else { 4 };
+    let bytes = header.get(skip..).ok_or_else(|| format!("{} bytes", header.len()))?;
+    root_as_message(bytes).map_err(|error| error.to_string())
+}
+
+fn rows_of(message: &Message<'_>) -> Result<u64, String> {
+    let batch = message.header_as_record_batch().ok_or_else(|| format!("{:?}", message.header_type()))?;
+    u64::try_from(batch.length()).map_err(|_| format!("{} rows", batch.length()))
+}

@@ -1,0 +1,9 @@
+//! Formats of others, so that rows can come from and go to where users already work.
+
+pub mod arrow_ipc;
+pub mod csv;
+mod guard;
+pub mod json_lines;
+pub mod parquet;
+mod source_read;
+mod whole;

@@ -1,0 +1,168 @@
+//! What is there: files and tables with their rows, bytes and state.
+
+use std::fs;
+use std::path::Path;
+
+use pilaster_core::{Dataset, Error, Result};
+
+use crate::open::OpenOptions;
+use crate::paths;
+
+/// How deep folders inside folders are followed.
+const DEPTH: u32 = 64;
+
+/// Whether an entry can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It opens.
+    Ok,
+    /// It does not, and why.
+    Problem(String),
+}
+
+/// A file or table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Path or address.
+    pub path: String,
+    /// Its format, where known: `parquet`, `kudu cfile`, `folder`.
+    pub format: Option<String>,
+    /// Rows, where known without reading them.
+    pub rows: Option<u64>,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Number of columns, where known.
+    pub columns: Option<usize>,
+    /// What else its format says of it: name and value.
+    pub details: Vec<(String, String)>,
+    /// Whether it can be read.
+    pub state: State,
+}
+
+/// How to list.
+#[derive(Debug, Clone, Default)]
+pub struct ListOptions {
+    open: OpenOptions,
+    recursive: bool,
+}
+
+impl ListOptions {
+    /// How to open what is found.
+    #[must_use]
+    pub fn with_open(mut self, open: OpenOptions) -> Self {
+        self.open = open;
+        self
+    }
+
+    /// Whether folders inside folders are followed; they are one entry otherwise.
+    #[must_use]
+    pub fn with_recursive(mut self, recursive: bool) -> Self {
+        self.recursive = recursive;
+        self
+    }
+}
+
+/// Lists files and folders. What cannot be opened is listed with its problem.
+///
+/// # Errors
+/// If a path given does not exist or a folder given cannot be read.
+pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for path in paths {
+        for path in paths::expand_glob(path.as_ref())? {
+            let local = paths::local(&path);
+            if paths::is_address(&path) || !local.is_dir() {
+                if !paths::is_address(&path) {
+                    fs::metadata(local).map_err(|error| Error::from(error).at(&path, 0, ""))?;
+                }
+                entries.push(entry(&path, options));
+            } else if is_table(local, options) {
+                entries.push(entry(&path, options));
+            } else if let Some(found) = list_store(&path, options) {
+                entries.extend(found?);
+            } else {
+                list_folder(local, options, DEPTH, &mut entries)?;
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// The tablets of a Kudu server's folder, if it is one.
+#[cfg(feature = "kudu")]
+fn list_store(path: &str, options: &ListOptions) -> Option<Result<Vec<Entry>>> {
+    let store = crate::kudu::store_of(&[path], &options.open)?;
+    Some(store.map(|store| crate::kudu::list(path, &store)))
+}
+
+#[cfg(not(feature = "kudu"))]
+fn list_store(_path: &str, _options: &ListOptions) -> Option<Result<Vec<Entry>>> {
+    None
+}
+
+/// Whether a folder is one table, and not a folder of files.
+fn is_table(folder: &Path, options: &ListOptions) -> bool {
+    options.open.is_table_folder(folder)
+}
+
+fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
+    for path in paths::entries(folder)? {
+        let name = path.display().to_string();
+        if !path.is_dir() || is_table(&path, options) {
+            entries.push(entry(&name, options));
+            continue;
+        }
+        let deeper = depth.checked_sub(1).filter(|_| options.recursive);
+        let Some(deeper) = deeper else {
+            entries.push(folder_entry(name, State::Ok));
+            continue;
+        };
+        if let Err(error) = list_folder(&path, options, deeper, entries) {
+            entries.push(folder_entry(name, State::Problem(error.to_string())));
+        }
+    }
+    Ok(())
+}
+
+fn folder_entry(path: String, state: State) -> Entry {
+    Entry {
+        path,
+        format: Some("folder".to_string()),
+        rows: None,
+        bytes: 0,
+        columns: None,
+        details: Vec::new(),
+        state,
+    }
+}
+
+fn entry(path: &str, options: &ListOptions) -> Entry {
+    match options.open.open(path) {
+        Ok(dataset) => opened(path, dataset.as_ref()),
+        Err(error) => {
+            let text = error.to_string();
+            let problem = text.strip_prefix(path).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&text);
+            Entry {
+                path: path.to_string(),
+                format: None,
+                rows: None,
+                bytes: fs::metadata(paths::local(path)).map_or(0, |metadata| metadata.len()),
+                columns: None,
+                details: Vec::new(),
+                state: State::Problem(problem.to_string()),
+            }
+        }
+    }
+}
+
+fn opened(path: &str, dataset: &dyn Dataset) -> Entry {
+    Entry {
+        path: path.to_string(),
+        format: Some(dataset.format().to_string()),
+        rows: dataset.row_count(),
+        bytes: dataset.size_bytes(),
+        columns: Some(dataset.schema().fields().len()),
+        details: Vec::new(),
+        state: State::Ok,
+    }
+}
