@@ -1,5 +1,6 @@
 //! Which rows a tolerant scan had to leave out, and why.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,26 +40,64 @@ impl LossLog {
         }
     }
 
-    /// All losses so far, by position and column.
+    /// All losses so far, by position and column; rows that touch and are lost for one reason are one loss.
     pub fn losses(&self) -> Vec<LostRows> {
         let mut losses = self.lock().clone();
         losses.sort_by(|a, b| {
             (a.rows.start, a.rows.end, &a.column).cmp(&(b.rows.start, b.rows.end, &b.column))
         });
-        losses
+        let mut merged: Vec<LostRows> = Vec::with_capacity(losses.len());
+        let mut last_of = HashMap::new();
+        for lost in losses {
+            let number = *last_of.entry((lost.column.clone(), lost.reason.clone())).or_insert(merged.len());
+            match merged.get_mut(number) {
+                Some(before) if before.rows.end == lost.rows.start => before.rows.end = lost.rows.end,
+                _ => {
+                    last_of.insert((lost.column.clone(), lost.reason.clone()), merged.len());
+                    merged.push(lost);
+                }
+            }
+        }
+        merged
     }
 
-    /// How many losses were noted.
+    /// How many losses there are.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.losses().len()
     }
 
     /// Whether nothing was lost.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.lock().is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<LostRows>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_losses_of_one_reason_are_one_loss() {
+        let log = LossLog::new();
+        let (a, b) = (Error::invalid("a"), Error::invalid("b"));
+        for (rows, column, error) in [
+            (10..20, "x", &a),
+            (0..10, "x", &a),
+            (20..30, "y", &a),
+            (20..25, "x", &b),
+            (25..30, "x", &b),
+            (40..50, "x", &a),
+            (40..50, "x", &a),
+        ] {
+            log.record(rows, Some(column), error);
+        }
+        let losses: Vec<_> = log.losses().into_iter().map(|lost| (lost.rows, lost.reason)).collect();
+        let expected = [(0..20, "a"), (20..30, "b"), (20..30, "a"), (40..50, "a")];
+        assert_eq!(losses, expected.map(|(rows, reason)| (rows, reason.to_string())));
+        assert_eq!(log.len(), 4);
     }
 }

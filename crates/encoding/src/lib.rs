@@ -79,9 +79,10 @@ pub mod zigzag;
 
 pub use error::{DecodeError, Result};
 
+/// As many cases as `PROPTEST_CASES` says, 256 without it.
 #[cfg(test)]
 fn test_config() -> proptest::test_runner::Config {
-    // An interpreter such as miri is a thousand times slower and has no file to keep failures in.
-    let cases = if cfg!(miri) { 4 } else { 256 };
-    proptest::test_runner::Config { cases, failure_persistence: None, ..Default::default() }
+    let config = proptest::test_runner::Config { failure_persistence: None, ..Default::default() };
+    // An interpreter is a thousand times slower.
+    if cfg!(miri) { proptest::test_runner::Config { cases: 4, ..config } } else { config }
 }

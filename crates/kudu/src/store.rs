@@ -90,6 +90,8 @@ pub struct TabletEntry {
     pub state: TabletState,
     /// Its bounds.
     pub partition: String,
+    /// Columns of its table.
+    pub columns: usize,
     /// Rowsets on disk.
     pub rowsets: usize,
     /// Rows that were live when rowsets were written, where known.
@@ -187,6 +189,7 @@ impl KuduStore {
                     server: replica.server.clone(),
                     state: metadata.state,
                     partition: metadata.partition.to_string(),
+                    columns: metadata.schema.columns.len(),
                     rowsets: metadata.rowsets.len(),
                     flushed_rows: rows.sum(),
                     deltas: metadata

@@ -150,7 +150,7 @@ fn convert_folder(
     if options.overwrite && target.path.is_dir() {
         return Err(Error::invalid("a folder is not replaced; remove it first").at(&target.name(), 0, ""));
     }
-    crate::kudu::write_cfile_set(batches, &target.path, progress)
+    crate::kudu::write_cfile_set(batches, &target.path, options.write.cfile_set(), progress)
 }
 
 #[cfg(not(feature = "kudu"))]

@@ -78,7 +78,7 @@ pub mod convert;
 pub mod detect;
 pub mod foreign;
 #[cfg(feature = "kudu")]
-mod kudu;
+pub mod kudu;
 pub mod ls;
 pub mod open;
 pub mod output;

@@ -33,6 +33,8 @@ pub struct Entry {
     pub bytes: u64,
     /// Number of columns, where known.
     pub columns: Option<usize>,
+    /// What else its format says of it: name and value.
+    pub details: Vec<(String, String)>,
     /// Whether it can be read.
     pub state: State,
 }
@@ -76,12 +78,26 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
                 entries.push(entry(&path, options));
             } else if is_table(local, options) {
                 entries.push(entry(&path, options));
+            } else if let Some(found) = list_store(&path, options) {
+                entries.extend(found?);
             } else {
                 list_folder(local, options, DEPTH, &mut entries)?;
             }
         }
     }
     Ok(entries)
+}
+
+/// The tablets of a Kudu server's folder, if it is one.
+#[cfg(feature = "kudu")]
+fn list_store(path: &str, options: &ListOptions) -> Option<Result<Vec<Entry>>> {
+    let store = crate::kudu::store_of(&[path], &options.open)?;
+    Some(store.map(|store| crate::kudu::list(path, &store)))
+}
+
+#[cfg(not(feature = "kudu"))]
+fn list_store(_path: &str, _options: &ListOptions) -> Option<Result<Vec<Entry>>> {
+    None
 }
 
 /// Whether a folder is one table, and not a folder of files.
@@ -109,7 +125,15 @@ fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut V
 }
 
 fn folder_entry(path: String, state: State) -> Entry {
-    Entry { path, format: Some("folder".to_string()), rows: None, bytes: 0, columns: None, state }
+    Entry {
+        path,
+        format: Some("folder".to_string()),
+        rows: None,
+        bytes: 0,
+        columns: None,
+        details: Vec::new(),
+        state,
+    }
 }
 
 fn entry(path: &str, options: &ListOptions) -> Entry {
@@ -124,6 +148,7 @@ fn entry(path: &str, options: &ListOptions) -> Entry {
                 rows: None,
                 bytes: fs::metadata(paths::local(path)).map_or(0, |metadata| metadata.len()),
                 columns: None,
+                details: Vec::new(),
                 state: State::Problem(problem.to_string()),
             }
         }
@@ -137,6 +162,7 @@ fn opened(path: &str, dataset: &dyn Dataset) -> Entry {
         rows: dataset.row_count(),
         bytes: dataset.size_bytes(),
         columns: Some(dataset.schema().fields().len()),
+        details: Vec::new(),
         state: State::Ok,
     }
 }

@@ -13,6 +13,8 @@ use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::csv::CsvDataset;
 use crate::foreign::json_lines::JsonLinesDataset;
 use crate::foreign::parquet::ParquetDataset;
+#[cfg(feature = "kudu")]
+use crate::kudu::KuduOptions;
 use crate::paths;
 
 /// Opens a file, a folder, a glob or an address, whatever its format.
@@ -30,11 +32,22 @@ pub struct OpenOptions {
     verify_checksums: bool,
     limits: Limits,
     table: Option<String>,
+    as_of: Option<String>,
+    #[cfg(feature = "kudu")]
+    kudu: KuduOptions,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { schema: None, verify_checksums: true, limits: Limits::default(), table: None }
+        Self {
+            schema: None,
+            verify_checksums: true,
+            limits: Limits::default(),
+            table: None,
+            as_of: None,
+            #[cfg(feature = "kudu")]
+            kudu: KuduOptions::default(),
+        }
     }
 }
 
@@ -67,6 +80,38 @@ impl OpenOptions {
         self
     }
 
+    /// Rows as they were at an earlier time, in the words of the format: for Kudu a hybrid timestamp or a wall-clock
+    /// time.
+    #[must_use]
+    pub fn with_as_of(mut self, as_of: Option<String>) -> Self {
+        self.as_of = as_of;
+        self
+    }
+
+    /// What only Kudu's files need to know.
+    #[cfg(feature = "kudu")]
+    #[must_use]
+    pub fn with_kudu(mut self, kudu: KuduOptions) -> Self {
+        self.kudu = kudu;
+        self
+    }
+
+    /// Which table of a folder that holds several.
+    pub fn table(&self) -> Option<&str> {
+        self.table.as_deref()
+    }
+
+    /// The earlier time, as it was given.
+    pub fn as_of(&self) -> Option<&str> {
+        self.as_of.as_deref()
+    }
+
+    /// What only Kudu's files need to know.
+    #[cfg(feature = "kudu")]
+    pub fn kudu(&self) -> &KuduOptions {
+        &self.kudu
+    }
+
     /// The schema for files that carry none.
     pub fn schema(&self) -> Option<&SchemaRef> {
         self.schema.as_ref()
@@ -96,6 +141,10 @@ impl OpenOptions {
     /// # Errors
     /// As [`open`], and if the files do not have the same columns.
     pub fn open_all<S: AsRef<str>>(&self, paths: &[S]) -> Result<DatasetRef> {
+        #[cfg(feature = "kudu")]
+        if let Some(store) = crate::kudu::store_of(paths, self) {
+            return Ok(Arc::new(store?.table(self.table())?));
+        }
         let mut parts = Vec::new();
         for path in paths {
             for path in paths::expand_glob(path.as_ref())? {
@@ -135,6 +184,10 @@ impl OpenOptions {
         }
         if self.is_table_folder(local) {
             return Ok(vec![(path.to_string(), self.open_table_folder(local))]);
+        }
+        #[cfg(feature = "kudu")]
+        if let Some(store) = crate::kudu::store_of(&[path], self) {
+            return crate::kudu::open_tables(path, &store?, self);
         }
         let files = paths::files_in(local)?;
         Ok(files.into_iter().map(|file| (file.clone(), self.open_file(&file))).collect())
@@ -177,7 +230,15 @@ impl OpenOptions {
     /// # Errors
     /// As [`open`].
     pub fn open_source(&self, source: SourceRef) -> Result<DatasetRef> {
+        #[cfg(feature = "kudu")]
+        if self.kudu.assumed_shape().is_some() {
+            return crate::kudu::open_cfile(source, self);
+        }
         let format = detect(source.as_ref())?;
+        if let Some(as_of) = &self.as_of {
+            let message = format!("is one {format} file, which knows no earlier state: {as_of}");
+            return Err(Error::invalid(message).at(source.name(), 0, ""));
+        }
         if let Some(table) = &self.table {
             let message = format!("is one {format} file: there is no table \"{table}\" to choose in it");
             return Err(Error::invalid(message).at(source.name(), 0, ""));

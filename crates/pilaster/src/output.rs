@@ -156,11 +156,18 @@ const MAX_ROW_GROUP_BYTES: usize = 256 << 20;
 pub struct WriteOptions {
     parquet_codec: ParquetCodec,
     row_group_rows: usize,
+    #[cfg(feature = "kudu")]
+    cfile_set: crate::kudu::CFileSetWriterOptions,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { parquet_codec: ParquetCodec::default(), row_group_rows: DEFAULT_ROW_GROUP_ROWS }
+        Self {
+            parquet_codec: ParquetCodec::default(),
+            row_group_rows: DEFAULT_ROW_GROUP_ROWS,
+            #[cfg(feature = "kudu")]
+            cfile_set: crate::kudu::CFileSetWriterOptions::default(),
+        }
     }
 }
 
@@ -170,6 +177,19 @@ impl WriteOptions {
     pub fn with_parquet_codec(mut self, codec: ParquetCodec) -> Self {
         self.parquet_codec = codec;
         self
+    }
+
+    /// How CFile sets are written.
+    #[cfg(feature = "kudu")]
+    #[must_use]
+    pub fn with_cfile_set(mut self, options: crate::kudu::CFileSetWriterOptions) -> Self {
+        self.cfile_set = options;
+        self
+    }
+
+    #[cfg(feature = "kudu")]
+    pub(crate) fn cfile_set(&self) -> &crate::kudu::CFileSetWriterOptions {
+        &self.cfile_set
     }
 
     /// Rows in a row group of Parquet files.

@@ -157,7 +157,7 @@ mod tests {
 
     fn values() -> impl Strategy<Value = Vec<u32>> {
         let value = prop_oneof![0u32..300, 0u32..70_000, any::<u32>(), any::<u32>().prop_map(|v| v >> 8)];
-        prop::collection::vec(value, 0..200)
+        prop::collection::vec(value, 0..if cfg!(miri) { 20 } else { 200 })
     }
 
     proptest! {

@@ -82,8 +82,11 @@ mod tests {
     /// Runs and noise in one sequence, which is what the run decisions are about.
     fn runs(bits: u32) -> impl Strategy<Value = Vec<u64>> {
         let value = prop_oneof![Just(0), Just(1), any::<u64>()].prop_map(move |v| v & bits::width_mask(bits));
-        prop::collection::vec((value, prop_oneof![Just(1usize), 1usize..20, 500usize..600]), 0..60)
-            .prop_map(|runs| runs.into_iter().flat_map(|(v, n)| std::iter::repeat_n(v, n)).collect())
+        prop::collection::vec(
+            (value, prop_oneof![Just(1usize), 1usize..20, 500usize..600]),
+            0..if cfg!(miri) { 6 } else { 60 },
+        )
+        .prop_map(|runs| runs.into_iter().flat_map(|(v, n)| std::iter::repeat_n(v, n)).collect())
     }
 
     fn one_by_one(values: &[u64], width: u32) -> Vec<u8> {

@@ -66,6 +66,15 @@ pub(crate) struct LocatedBlock {
     pub rows: Range<u64>,
 }
 
+impl LocatedBlock {
+    /// Stands for rows that only the block itself knows.
+    pub const UNKNOWN_ROWS: Range<u64> = 0..0;
+
+    pub fn is_known(&self) -> bool {
+        self.rows != Self::UNKNOWN_ROWS
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CFile {
@@ -85,6 +94,16 @@ impl CFile {
     pub fn open(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
         let metadata = CFileMetadata::read(source.as_ref(), options.verify_checksums, &options.limits)?;
         Self::with_metadata(source, metadata, options)
+    }
+
+    /// The same file, for a reader that compares every checksum and has read nothing yet.
+    pub fn open_again_with_checksums(&self) -> Result<Self> {
+        let options = CFileReaderOptions {
+            field: Some(Arc::clone(&self.field)),
+            verify_checksums: true,
+            limits: self.store.limits.clone(),
+        };
+        Self::open(Arc::clone(&self.store.source), &options)
     }
 
     pub fn with_metadata(

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_data::ArrayDataBuilder;
 use arrow_ord::cmp;
 use pilaster_core::predicate::Bounds;
-use pilaster_core::{Literal, Result, RowRanges};
+use pilaster_core::{Literal, OnDamage, Result, RowRanges};
 
 use super::arrow_types::is_ordered_as_stored;
 use super::decode::Form;
@@ -17,7 +17,7 @@ use crate::key::{self, KeyPart};
 
 impl CFile {
     /// The rows whose value lies within `bounds`; all rows if the file has no value index or it cannot tell.
-    pub fn rows_within(&self, bounds: &Bounds) -> Result<RowRanges> {
+    fn rows_within(&self, bounds: &Bounds) -> Result<RowRanges> {
         let all = 0..self.metadata().num_values;
         if self.by_value.is_none()
             || bounds.is_unbounded()
@@ -38,6 +38,15 @@ impl CFile {
             Bound::Excluded(value) => self.boundary(value, cmp::lt, all.end)?,
         };
         Ok(RowRanges::one(start..end.max(start)))
+    }
+
+    /// Those of `wanted` whose value lies within `bounds`. A damaged index narrows nothing if damage is to be skipped.
+    pub fn narrow(&self, wanted: &RowRanges, bounds: &Bounds, on_damage: &OnDamage) -> Result<RowRanges> {
+        match (self.rows_within(bounds), on_damage) {
+            (Ok(rows), _) => Ok(wanted.intersect(&rows)),
+            (Err(error), OnDamage::Skip(_)) if error.is_damage() => Ok(wanted.clone()),
+            (Err(error), _) => Err(error),
+        }
     }
 
     /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell.

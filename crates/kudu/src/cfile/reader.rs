@@ -135,7 +135,7 @@ impl Dataset for CFileReader {
         let mut wanted = request.wanted_rows(self.rows, &self.splits()?)?;
         if let (Some(predicate), CFileKind::Column) = (&request.predicate, self.kind) {
             let bounds = predicate.bind(&self.schema)?.bounds(0);
-            wanted = wanted.intersect(&self.file.rows_within(&bounds)?);
+            wanted = self.file.narrow(&wanted, &bounds, &request.on_damage)?;
         }
         let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
         positional::scan(&columns, &self.schema, request, &wanted)

@@ -16,13 +16,30 @@ use super::metadata::BlockPointer;
 /// Rows made at once while values are checked.
 const CHECK_ROWS: usize = 1 << 16;
 
-/// Looks at everything `depth` asks for. Header and footer were read when the file was opened.
+/// Looks at everything `depth` asks for.
+///
+/// A file that was opened without comparing checksums is opened again: header, footer, indexes and dictionary are
+/// kept once they have been read.
 pub(crate) fn verify(
     file: &CFile,
     kind: CFileKind,
     depth: VerifyDepth,
     progress: &dyn Progress,
 ) -> VerifyReport {
+    if file.store.verify_checksums || file.recovered.is_some() {
+        return look(file, kind, depth, progress);
+    }
+    match file.open_again_with_checksums() {
+        Ok(strict) => look(&strict, kind, depth, progress),
+        Err(error) => {
+            let mut report = look(file, kind, depth, progress);
+            report.findings.insert(0, Finding::from_error(&error, file.name(), None));
+            report
+        }
+    }
+}
+
+fn look(file: &CFile, kind: CFileKind, depth: VerifyDepth, progress: &dyn Progress) -> VerifyReport {
     let store = BlockStore { verify_checksums: true, ..file.store.clone() };
     progress.set_total(file.metadata().file_bytes);
     let mut check = Check {
@@ -124,7 +141,10 @@ impl Check<'_> {
             return file.located_blocks().unwrap_or_default();
         }
         match file.sequence() {
-            Ok(pointers) => pointers.iter().map(|&pointer| LocatedBlock { pointer, rows: 0..0 }).collect(),
+            Ok(pointers) => pointers
+                .iter()
+                .map(|&pointer| LocatedBlock { pointer, rows: LocatedBlock::UNKNOWN_ROWS })
+                .collect(),
             Err(error) => {
                 if self.report.findings.is_empty() {
                     self.found(&error, None);
@@ -195,12 +215,12 @@ impl Check<'_> {
         let mut next_row = 0;
         for located in blocks {
             self.count(located.pointer);
-            let known = (!located.rows.is_empty()).then(|| located.rows.clone());
+            let known = located.is_known().then(|| located.rows.clone());
             match self.data_block(located, next_row, depth) {
                 Ok(end) => next_row = end,
                 Err(error) => {
                     self.found(&error, known);
-                    next_row = if located.rows.is_empty() { u64::MAX } else { located.rows.end };
+                    next_row = if located.is_known() { located.rows.end } else { u64::MAX };
                 }
             }
         }
@@ -230,7 +250,7 @@ impl Check<'_> {
         let mut decoded = self.file.decode(&block)?;
         let end = decoded.first_row.saturating_add(decoded.rows as u64);
         let is_expected = next_row == u64::MAX || decoded.first_row == next_row;
-        let agrees = located.rows.is_empty() || located.rows == (decoded.first_row..end);
+        let agrees = !located.is_known() || located.rows == (decoded.first_row..end);
         if !is_expected || !agrees {
             return Err(Error::corrupt(
                 if agrees {

@@ -180,7 +180,7 @@ impl Dataset for CFileSet {
         if let (Some(predicate), Some(key)) = (&request.predicate, &self.0.manifest.key) {
             let index = column_index(&self.0.schema, key)?;
             let bounds = predicate.bind(&self.0.schema)?.bounds(index);
-            wanted = wanted.intersect(&self.column(index)?.file().rows_within(&bounds)?);
+            wanted = self.column(index)?.file().narrow(&wanted, &bounds, &request.on_damage)?;
         }
         positional::scan(self, &self.0.schema, request, &wanted)
     }

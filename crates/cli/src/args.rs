@@ -1,0 +1,142 @@
+//! Options that several commands share.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::Args;
+use pilaster::core::dataset::column_index;
+use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
+use pilaster_datafusion::RowFilter;
+
+/// How to open.
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// Which table of a folder that holds several
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+
+    /// Names and types for files that carry none, as JSON: {"columns": [{"name": "id", "type": "int64"}]}
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+
+    /// Do not compare stored checksums
+    #[arg(long)]
+    no_checksums: bool,
+}
+
+impl OpenArgs {
+    pub(crate) fn options(&self) -> Result<OpenOptions> {
+        let schema = self.schema.as_ref().map(schema_file::read).transpose()?;
+        Ok(OpenOptions::default()
+            .with_schema(schema)
+            .with_verify_checksums(!self.no_checksums)
+            .with_table(self.table.clone()))
+    }
+}
+
+/// What to read.
+#[derive(Debug, Args)]
+pub(crate) struct InputArgs {
+    /// Files, folders, globs or URLs; several are read as one
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+}
+
+impl InputArgs {
+    pub(crate) fn dataset(&self) -> Result<DatasetRef> {
+        self.open.options()?.open_all(&self.paths)
+    }
+}
+
+/// Which rows by what is in them.
+#[derive(Debug, Args)]
+pub(crate) struct ConditionArgs {
+    /// Only rows for which this is true, in SQL's words: "id > 10 AND name LIKE 'a%'"
+    #[arg(short = 'w', long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+}
+
+impl ConditionArgs {
+    /// The dataset with only the rows wanted.
+    pub(crate) fn narrow(&self, dataset: DatasetRef) -> Result<DatasetRef> {
+        Ok(match &self.condition {
+            Some(condition) => RowFilter::parse(condition, &dataset.schema())?.apply(dataset),
+            None => dataset,
+        })
+    }
+}
+
+/// Which columns, and which rows by what is in them.
+#[derive(Debug, Args)]
+pub(crate) struct RowArgs {
+    /// Only these columns, in this order
+    #[arg(short, long, value_name = "A,B", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+
+    #[command(flatten)]
+    condition: ConditionArgs,
+}
+
+impl RowArgs {
+    /// The dataset with only the rows wanted, and a request for the columns wanted.
+    pub(crate) fn narrow(&self, dataset: DatasetRef) -> Result<(DatasetRef, ScanRequest)> {
+        let schema = dataset.schema();
+        let projection = match &self.columns {
+            Some(names) => Some(names.iter().map(|name| column_index(&schema, name)).collect::<Result<_>>()?),
+            None => None,
+        };
+        Ok((self.condition.narrow(dataset)?, ScanRequest { projection, ..ScanRequest::default() }))
+    }
+}
+
+/// Which rows by position.
+#[derive(Debug, Args)]
+pub(crate) struct PositionArgs {
+    /// Only rows at these positions, the first row being 0: 10..20, 10.., ..20
+    #[arg(long, value_name = "A..B", value_parser = parse_rows)]
+    rows: Option<Range<u64>>,
+
+    /// Stop after this many rows
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    limit: Option<u64>,
+}
+
+impl PositionArgs {
+    pub(crate) fn narrow(&self, request: &mut ScanRequest) {
+        request.rows = self.rows.clone().map(RowRanges::one);
+        request.limit = self.limit;
+    }
+}
+
+fn parse_rows(text: &str) -> Result<Range<u64>> {
+    let malformed = || Error::invalid("rows are A..B, A.. or ..B, the first row being 0");
+    let (start, end) = text.split_once("..").ok_or_else(malformed)?;
+    let number = |text: &str, default| match text.trim() {
+        "" => Ok(default),
+        digits => digits.parse::<u64>().map_err(|_| malformed()),
+    };
+    let rows = number(start, 0)?..number(end, u64::MAX)?;
+    if rows.start > rows.end {
+        return Err(Error::invalid(format!("rows {text} end before they begin")));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_may_leave_out_either_end() {
+        assert_eq!(parse_rows("3..7").unwrap(), 3..7);
+        assert_eq!(parse_rows("3..").unwrap(), 3..u64::MAX);
+        assert_eq!(parse_rows("..7").unwrap(), 0..7);
+        assert_eq!(parse_rows("..").unwrap(), 0..u64::MAX);
+        for text in ["", "5", "a..b", "7..3", "-1..2"] {
+            assert!(parse_rows(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `pilaster head`: the first rows.
+
+use pilaster::Result;
+
+use crate::args::{InputArgs, RowArgs};
+use crate::exit::Outcome;
+use crate::output::OutputArgs;
+
+/// The first rows
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pilaster head data/0a1b.cfile
+  pilaster head -n 3 -c id,name -f table data/ | less")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// How many
+    #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 10)]
+    limit: u64,
+
+    #[command(flatten)]
+    rows: RowArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let (dataset, mut request) = args.rows.narrow(args.input.dataset()?)?;
+    request.limit = Some(args.limit);
+    args.output.write(dataset.read(&request)?)?;
+    Ok(Outcome::Fine)
+}

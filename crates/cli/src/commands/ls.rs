@@ -1,0 +1,78 @@
+//! `pilaster ls`: what is there.
+
+use pilaster::Result;
+use pilaster::ls::{Entry, ListOptions, State, list};
+use serde_json::json;
+
+use crate::args::InputArgs;
+use crate::bytes::human;
+use crate::exit::Outcome;
+use crate::json;
+use crate::sheet::{Sheet, known};
+
+/// What is there: files and tables with rows, bytes and state
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pilaster ls backup/            the files and tables of a folder
+  pilaster ls -r backup/         and of the folders in it
+  pilaster ls --json '*.cfile'   for a program
+
+What cannot be read is listed with its problem; `pilaster verify` judges it.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Look into folders inside folders
+    #[arg(short, long)]
+    recursive: bool,
+
+    /// Print JSON, with exact sizes
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome> {
+    let options = ListOptions::default().with_open(args.input.open.options()?).with_recursive(args.recursive);
+    let entries = list(&args.input.paths, &options)?;
+    if args.json {
+        json::print(&entries.iter().map(to_json).collect())?;
+    } else {
+        print(&entries)?;
+    }
+    Ok(Outcome::Fine)
+}
+
+fn print(entries: &[Entry]) -> Result<()> {
+    let mut sheet = Sheet::new(&["path", "format", ">columns", ">rows", ">size", "state"]);
+    for entry in entries {
+        sheet.row([
+            entry.path.clone(),
+            known(entry.format.as_ref()),
+            known(entry.columns),
+            known(entry.rows),
+            human(entry.bytes),
+            problem(entry).unwrap_or("ok").to_string(),
+        ]);
+    }
+    sheet.print()
+}
+
+fn to_json(entry: &Entry) -> serde_json::Value {
+    json!({
+        "path": entry.path,
+        "format": entry.format,
+        "columns": entry.columns,
+        "rows": entry.rows,
+        "bytes": entry.bytes,
+        "is_ok": entry.state == State::Ok,
+        "problem": problem(entry),
+    })
+}
+
+fn problem(entry: &Entry) -> Option<&str> {
+    match &entry.state {
+        State::Ok => None,
+        State::Problem(text) => Some(text),
+    }
+}

@@ -1,0 +1,68 @@
+//! One file per command, each with `Args` and `run`.
+
+mod cat;
+mod completions;
+mod convert;
+mod count;
+mod head;
+mod ls;
+mod meta;
+mod pages;
+mod prompt;
+mod salvage;
+mod sample;
+mod schema;
+mod sql;
+mod stats;
+mod tail;
+mod tree;
+mod verify;
+
+use clap::Subcommand;
+use pilaster::Result;
+
+use crate::exit::Outcome;
+use crate::progress::Words;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Ls(ls::Args),
+    Schema(schema::Args),
+    Meta(meta::Args),
+    Stats(stats::Args),
+    Cat(cat::Args),
+    Head(head::Args),
+    Tail(tail::Args),
+    Sample(sample::Args),
+    Count(count::Args),
+    Tree(tree::Args),
+    Pages(pages::Args),
+    Sql(sql::Args),
+    Convert(convert::Args),
+    Verify(verify::Args),
+    Salvage(salvage::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    pub(crate) fn run(&self, words: &Words, whole: fn() -> clap::Command) -> Result<Outcome> {
+        match self {
+            Self::Ls(args) => ls::run(args),
+            Self::Schema(args) => schema::run(args),
+            Self::Meta(args) => meta::run(args),
+            Self::Stats(args) => stats::run(args),
+            Self::Cat(args) => cat::run(args),
+            Self::Head(args) => head::run(args),
+            Self::Tail(args) => tail::run(args),
+            Self::Sample(args) => sample::run(args),
+            Self::Count(args) => count::run(args),
+            Self::Tree(args) => tree::run(args),
+            Self::Pages(args) => pages::run(args),
+            Self::Sql(args) => sql::run(args, words),
+            Self::Convert(args) => convert::run(args, words),
+            Self::Verify(args) => verify::run(args, words),
+            Self::Salvage(args) => salvage::run(args, words),
+            Self::Completions(args) => completions::run(args, whole()),
+        }
+    }
+}

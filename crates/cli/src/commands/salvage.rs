@@ -1,0 +1,84 @@
+//! `pilaster salvage`: every row that can be proven good, and a list of what was lost.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use pilaster::salvage::{SalvageOptions, SalvageReport, salvage};
+use pilaster::{AtomicFile, Error, LostRows, Result};
+
+use super::convert::TargetArgs;
+use crate::args::OpenArgs;
+use crate::exit::Outcome;
+use crate::progress::{Unit, Words};
+use crate::sheet::printable;
+
+/// How many losses are named on stderr; the report has all.
+const SHOWN_LOSSES: usize = 20;
+
+/// Saves every row that can be proven good, and lists what was lost
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pilaster salvage broken.cfile saved.parquet
+  pilaster salvage --report lost.json --row-number row broken/ saved.parquet
+
+Exit code 0 if every row was saved, 1 if some were lost.")]
+pub(crate) struct Args {
+    /// Files, folders, globs or URLs; several are read as one
+    #[arg(required = true, value_name = "SRC")]
+    sources: Vec<String>,
+
+    /// What to write; its extension names the format
+    #[arg(value_name = "DST")]
+    target: PathBuf,
+
+    /// Write what was saved and lost to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Add a last column of this name with each row's position in the source
+    #[arg(long, value_name = "COLUMN")]
+    row_number: Option<String>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+    #[command(flatten)]
+    write: TargetArgs,
+}
+
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let target = args.write.target(&args.target)?;
+    let dataset = args.open.options()?.open_all(&args.sources)?;
+    let options = SalvageOptions::default()
+        .with_row_number_column(args.row_number.clone())
+        .with_convert(args.write.options());
+    let bar = words.bar("salvage", Unit::Rows);
+    let report = salvage(dataset.as_ref(), &target, &options, &bar)?;
+    drop(bar);
+    if let Some(path) = &args.report {
+        let text = serde_json::to_string_pretty(&report.to_json())
+            .map_err(|error| Error::invalid(format!("json: {error}")))?;
+        let mut file = AtomicFile::create(path)?;
+        writeln!(file, "{text}")?;
+        file.commit()?;
+    }
+    say(&report, words);
+    Ok(if report.is_complete() { Outcome::Fine } else { Outcome::Damaged })
+}
+
+fn say(report: &SalvageReport, words: &Words) {
+    for lost in report.losses.iter().take(SHOWN_LOSSES) {
+        words.say(format_args!("lost: {}", described(lost)));
+    }
+    if report.losses.len() > SHOWN_LOSSES {
+        let more = report.losses.len().saturating_sub(SHOWN_LOSSES);
+        words.say(format_args!("lost: {more} more; --report FILE lists all"));
+    }
+    words.say(format_args!("{} rows saved, {} lost", report.rows_saved, report.rows_lost));
+}
+
+fn described(lost: &LostRows) -> String {
+    let rows = format!("rows {}..{}", lost.rows.start, lost.rows.end);
+    let column = lost.column.as_ref().map(|column| format!(" of column {column}")).unwrap_or_default();
+    printable(&format!("{rows}{column}: {}", lost.reason))
+}

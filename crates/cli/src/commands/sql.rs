@@ -1,0 +1,87 @@
+//! `pilaster sql`: statements from the command line, a file, a pipe or a prompt.
+
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use pilaster::core::error::AtPosition;
+use pilaster::{Error, Result};
+use pilaster_datafusion::{SqlOptions, SqlSession};
+
+use super::prompt;
+use crate::args::OpenArgs;
+use crate::exit::Outcome;
+use crate::output::{OutputArgs, stream_format_names, stream_formats};
+use crate::progress::Words;
+use crate::query;
+
+/// SQL over files: FROM 'path', FROM 'path#table'
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pilaster sql \"SELECT count(*) FROM 'data/0a1b.cfile' WHERE value > 10\"
+  pilaster sql \"SELECT a.id, b.name FROM 'data/#orders' a JOIN 'names.parquet' b ON a.id = b.id\"
+  pilaster sql \"COPY (SELECT * FROM 'data/') TO 'rows.parquet'\"
+  pilaster sql \"SELECT * FROM pilaster_pages('data/0a1b.cfile')\"
+  pilaster sql -f report.sql --format csv -o report.csv
+  pilaster sql                       a prompt; \\? explains it
+
+Table functions: pilaster_metadata('path'), pilaster_pages('path'), pilaster_schema('path').
+-f takes a file of statements here; the name of a format after -f is understood as well.
+Rows of a plain SELECT come in the order of the table.")]
+pub(crate) struct Args {
+    /// Statements, separated by ;
+    #[arg(value_name = "SQL")]
+    text: Option<String>,
+
+    /// Run the statements of this file
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    file: Vec<String>,
+
+    /// How rows are written [default: by the name of the file; on a terminal table, else jsonl]
+    #[arg(long, value_parser = stream_formats())]
+    format: Option<String>,
+
+    /// Write the rows of the last query to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let (files, format) = sort_out(args);
+    let output = OutputArgs { format, output: args.output.clone() };
+    let session = SqlSession::new(SqlOptions::default().with_opener(args.open.options()?))?;
+    match (&args.text, files.as_slice()) {
+        (Some(_), [_, ..]) => {
+            Err(Error::invalid("statements come from the command line or from -f, not both"))
+        }
+        (Some(text), []) => query::run(&session, text, &output, |_, _| ()),
+        (None, [_, ..]) => files.iter().try_for_each(|file| {
+            let text = fs::read_to_string(file).at(file, 0, "")?;
+            query::run(&session, &text, &output, |_, _| ())
+        }),
+        (None, []) if io::stdin().is_terminal() => prompt::run(&session, output, words),
+        (None, []) => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).at("-", 0, "")?;
+            prompt::run_script(&session, &text, output, words)
+        }
+    }?;
+    Ok(Outcome::Fine)
+}
+
+/// What stands after `-f`: files of statements, or the format that `-f` means in other commands.
+fn sort_out(args: &Args) -> (Vec<String>, Option<String>) {
+    let (mut files, mut format) = (Vec::new(), args.format.clone());
+    for value in &args.file {
+        if stream_format_names().any(|name| name == value) && !Path::new(value).exists() {
+            format = Some(value.clone());
+        } else {
+            files.push(value.clone());
+        }
+    }
+    (files, format)
+}

@@ -1,0 +1,32 @@
+//! Facts as JSON.
+
+use std::io::{self, Write};
+
+use pilaster::core::describe::Node;
+use pilaster::{Error, Result};
+use serde_json::{Map, Value, json};
+
+/// Prints one document to stdout.
+pub(crate) fn print(value: &Value) -> Result<()> {
+    let mut text =
+        serde_json::to_string_pretty(value).map_err(|error| Error::invalid(format!("json: {error}")))?;
+    text.push('\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// A structure with its facts and everything inside it.
+pub(crate) fn node(node: &Node) -> Value {
+    let mut object = Map::new();
+    object.insert("name".into(), json!(node.name));
+    object.insert("bytes".into(), json!(node.bytes));
+    if !node.facts.is_empty() {
+        let facts = node.facts.iter().map(|(name, value)| json!({"name": name, "value": value}));
+        object.insert("facts".into(), facts.collect());
+    }
+    if !node.children.is_empty() {
+        object.insert("children".into(), node.children.iter().map(self::node).collect());
+    }
+    Value::Object(object)
+}

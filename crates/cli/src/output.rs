@@ -1,0 +1,130 @@
+//! Rows to stdout or a file.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use pilaster::output::{BatchWriter, WriteOptions, writer};
+use pilaster::{AtomicFile, BatchReader, Error, OutputFormat, Result};
+
+/// Where rows go and how they look.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OutputArgs {
+    /// How rows are written [default: by the name of the file; on a terminal table, else jsonl]
+    #[arg(short, long, value_parser = stream_formats())]
+    pub(crate) format: Option<String>,
+
+    /// Write to this file, which appears when it is complete, instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The formats that are one stream of bytes.
+pub(crate) fn stream_formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(stream_format_names())
+}
+
+pub(crate) fn stream_format_names() -> impl Iterator<Item = &'static str> {
+    OutputFormat::ALL.into_iter().filter(|(format, _)| !format.is_folder()).map(|(_, name)| name)
+}
+
+impl OutputArgs {
+    /// The format that was asked for, or the one that suits where the rows go.
+    pub(crate) fn format(&self) -> Result<OutputFormat> {
+        if let Some(name) = &self.format {
+            return name.parse();
+        }
+        match &self.output {
+            Some(path) => {
+                OutputFormat::from_path(path).filter(|format| !format.is_folder()).ok_or_else(|| {
+                    Error::invalid("the name does not say which format to write; add -f").at(
+                        &shown(path),
+                        0,
+                        "",
+                    )
+                })
+            }
+            None if io::stdout().is_terminal() => Ok(OutputFormat::Table),
+            None => Ok(OutputFormat::Jsonl),
+        }
+    }
+
+    /// Writes all batches; gives the number of rows.
+    pub(crate) fn write(&self, batches: BatchReader) -> Result<u64> {
+        let format = self.format()?;
+        match &self.output {
+            Some(path) => write_file(batches, format, path),
+            None => write_stdout(batches, format),
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn write_stdout(batches: BatchReader, format: OutputFormat) -> Result<u64> {
+    if format.is_binary() && io::stdout().is_terminal() {
+        return Err(Error::invalid(format!("{format} is not for a terminal; add -o FILE")));
+    }
+    let sink = Box::new(BufWriter::with_capacity(1 << 16, io::stdout()));
+    let mut writer = writer(format, sink, batches.schema(), &WriteOptions::default())?;
+    match copy(batches, writer.as_mut()) {
+        Ok(rows) => {
+            writer.finish()?;
+            Ok(rows)
+        }
+        Err(error) => {
+            // The rows before the damage are good: they are shown, and then the error.
+            let _ = writer.finish();
+            Err(error)
+        }
+    }
+}
+
+fn write_file(batches: BatchReader, format: OutputFormat, path: &Path) -> Result<u64> {
+    let in_file = |error: Error| error.at(&shown(path), 0, "");
+    let file = SharedFile(Arc::new(Mutex::new(Some(AtomicFile::create(path)?))));
+    let mut writer = writer(format, Box::new(file.clone()), batches.schema(), &WriteOptions::default())
+        .map_err(in_file)?;
+    let rows = copy(batches, writer.as_mut())?;
+    writer.finish().map_err(in_file)?;
+    file.take().ok_or_else(|| Error::invalid("a file finished twice"))?.commit()?;
+    Ok(rows)
+}
+
+fn copy(batches: BatchReader, writer: &mut dyn BatchWriter) -> Result<u64> {
+    let mut rows = 0u64;
+    for batch in batches {
+        let batch = batch.map_err(Error::from)?;
+        writer.write(&batch)?;
+        rows = rows.saturating_add(u64::try_from(batch.num_rows()).unwrap_or(u64::MAX));
+    }
+    Ok(rows)
+}
+
+/// A file that a writer owns while the commit stays here.
+#[derive(Debug, Clone)]
+struct SharedFile(Arc<Mutex<Option<AtomicFile>>>);
+
+impl SharedFile {
+    fn lock(&self) -> MutexGuard<'_, Option<AtomicFile>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<AtomicFile> {
+        self.lock().take()
+    }
+}
+
+impl Write for SharedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
+    }
+}

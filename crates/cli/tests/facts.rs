@@ -1,0 +1,65 @@
+//! Commands that tell what files say of themselves.
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
+)]
+
+#[macro_use]
+mod common;
+
+use common::Folder;
+
+snapshots! {
+    version: ["--version"];
+    help: ["--help"];
+    help_of_cat: ["cat", "--help"];
+    help_of_sql: ["sql", "--help"];
+    help_of_convert: ["convert", "--help"];
+    no_command: [] as [&str; 0];
+    an_unknown_command: ["frobnicate"];
+    ls_lists_what_is_there: ["ls", "."];
+    ls_goes_down_and_names_problems: ["ls", "-r", "."];
+    ls_as_json: ["ls", "--json", "people.csv"];
+    ls_of_nothing: ["ls", "nothing"];
+    schema_of_columns: ["schema", "people.parquet"];
+    schema_as_json: ["schema", "--json", "people.parquet"];
+    meta_of_a_file: ["meta", "people.csv"];
+    meta_as_json: ["meta", "--json", "people.csv"];
+    stats_of_columns: ["stats", "people.parquet"];
+    stats_as_json: ["stats", "--json", "people.csv"];
+    tree_of_sizes: ["tree", "people.parquet"];
+    pages_of_columns: ["pages", "people.parquet"];
+    pages_as_json: ["pages", "--json", "people.parquet"];
+    verify_of_sound_files: ["verify", "--depth", "values", "people.parquet", "people.csv"];
+    verify_in_silence: ["-q", "verify", "people.parquet"];
+    verify_finds_damage: ["verify", "people.parquet", "broken"];
+    verify_as_json: ["verify", "--json", "broken/cut.parquet"];
+    verify_of_a_missing_file: ["verify", "nobody.parquet"];
+    completions_for_an_unknown_shell: ["completions", "tcsh"];
+}
+
+#[test]
+fn completions_name_every_command() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = folder.run(&["completions", shell]).output().unwrap();
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success());
+        assert!(["ls", "convert", "salvage"].iter().all(|command| script.contains(command)), "{shell}");
+    }
+}
+
+#[test]
+fn a_printed_schema_can_be_given_back() {
+    let folder = Folder::new();
+    let output = folder.run(&["schema", "--json", "people.parquet"]).output().unwrap();
+    folder.write("columns.json", output.stdout);
+    let output =
+        folder.run(&["schema", "--schema", "columns.json", "--json", "people.csv"]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), folder.read("columns.json"));
+}

@@ -1,0 +1,75 @@
+//! `sql` with statements from the command line, a file and a pipe.
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
+)]
+
+#[macro_use]
+mod common;
+
+use common::{Folder, settings};
+use insta_cmd::assert_cmd_snapshot;
+
+snapshots! {
+    sql_gives_json_lines_in_a_pipe: ["sql", "SELECT * FROM 'people.csv' WHERE id > 2"];
+    sql_as_a_table: ["sql", "--format", "table", "SELECT name, score FROM 'people.parquet' ORDER BY score DESC NULLS LAST"];
+    sql_with_f_and_the_name_of_a_format: ["sql", "-f", "csv", "SELECT count(*) AS n, max(id) AS last FROM 'people.csv'"];
+    sql_joins_formats: ["sql", "SELECT a.id, b.name FROM 'people.csv' a JOIN 'people.parquet' b ON a.id = b.id WHERE a.id < 3 ORDER BY a.id"];
+    sql_of_several_statements: ["sql", "CREATE VIEW v AS SELECT id FROM 'people.csv'; SELECT sum(id) AS s FROM v"];
+    sql_explains_what_is_pushed_down: ["sql", "--format", "table", "EXPLAIN SELECT name FROM 'people.csv' WHERE id > 3"];
+    sql_of_schema: ["sql", "SELECT * FROM pilaster_schema('people.parquet')"];
+    sql_of_metadata: ["sql", "SELECT path, fact, value FROM pilaster_metadata('people.csv')"];
+    sql_of_pages: ["sql", "SELECT \"column\", kind, encoding FROM pilaster_pages('people.parquet')"];
+    sql_of_a_missing_file: ["sql", "SELECT * FROM 'nobody.parquet'"];
+    sql_of_a_missing_table: ["sql", "SELECT * FROM nobody"];
+    sql_of_a_damaged_file: ["sql", "SELECT * FROM 'broken/cut.parquet'"];
+    sql_that_is_none: ["sql", "SELEC 1"];
+    sql_that_cannot_be_computed: ["sql", "SELECT 1/0"];
+    sql_of_a_table_that_is_not_there: ["sql", "SELECT * FROM './people.csv#orders'"];
+    sql_from_two_places: ["sql", "-f", "report.sql", "SELECT 1"];
+}
+
+#[test]
+fn a_prompt_understands_its_words_from_a_pipe() {
+    let folder = Folder::new();
+    let script = "\
+CREATE VIEW grown AS
+  SELECT id, name FROM 'people.csv'
+  WHERE id > 3; -- two rows
+\\d
+\\d grown
+.mode csv
+\\timing
+SELECT * FROM grown;
+.mode nope
+SELECT 'not reached';
+";
+    settings().bind(|| {
+        assert_cmd_snapshot!("prompt_from_a_pipe", folder.run(&["sql"]).pass_stdin(script));
+        assert_cmd_snapshot!("prompt_leaves", folder.run(&["sql"]).pass_stdin("\\?\n\\q\nSELECT 1;"));
+        assert_cmd_snapshot!(
+            "prompt_without_a_last_semicolon",
+            folder.run(&["sql"]).pass_stdin("SELECT\n1 AS one")
+        );
+        assert_cmd_snapshot!("prompt_with_an_unknown_word", folder.run(&["sql"]).pass_stdin("\\x"));
+    });
+}
+
+#[test]
+fn a_file_of_statements_writes_to_a_file() {
+    let folder = Folder::new();
+    folder.write("report.sql", "SELECT id FROM 'people.csv' WHERE score > 2;");
+    let output = folder.run(&["sql", "-f", "report.sql", "-o", "report.csv"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(folder.read("report.csv"), "id\n3\n5\n");
+    let output =
+        folder.run(&["sql", "COPY (SELECT id FROM 'people.csv') TO 'ids.parquet'"]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "{\"count\":5}\n");
+    let output = folder.run(&["count", "ids.parquet"]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "5\n");
+}

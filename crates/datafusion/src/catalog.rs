@@ -1,0 +1,88 @@
+//! `FROM 'path'`: names that are paths become tables.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory, UrlTableFactory};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::CreateExternalTable;
+use pilaster_core::Error;
+
+use crate::error::to_datafusion;
+use crate::open::TableCache;
+use crate::table::PilasterTable;
+
+/// Makes tables of paths: Parquet by DataFusion's own reader, everything else by ours.
+#[derive(Debug)]
+pub(crate) struct PathTables {
+    cache: Arc<TableCache>,
+    listing: Arc<DynamicListTableFactory>,
+}
+
+impl PathTables {
+    pub(crate) fn new(cache: Arc<TableCache>, listing: Arc<DynamicListTableFactory>) -> Self {
+        Self { cache, listing }
+    }
+}
+
+#[async_trait]
+impl UrlTableFactory for PathTables {
+    async fn try_new(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if !looks_like_a_path(name) {
+            return Ok(None);
+        }
+        // A Parquet file that DataFusion cannot open is opened by us too: for the error that says where it is damaged.
+        if is_local_parquet(name)
+            && let Ok(Some(table)) = self.listing.try_new(name).await
+        {
+            return Ok(Some(table));
+        }
+        Ok(Some(open_in_background(&self.cache, name).await?))
+    }
+}
+
+/// `CREATE EXTERNAL TABLE name STORED AS PILASTER LOCATION 'path'`.
+#[derive(Debug)]
+pub(crate) struct PilasterTableFactory {
+    cache: Arc<TableCache>,
+}
+
+impl PilasterTableFactory {
+    pub(crate) fn new(cache: Arc<TableCache>) -> Self {
+        Self { cache }
+    }
+}
+
+#[async_trait]
+impl TableProviderFactory for PilasterTableFactory {
+    async fn create(
+        &self,
+        _state: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let [location] = command.locations.as_slice() else {
+            return Err(to_datafusion(Error::invalid("a table stored as pilaster has one location")));
+        };
+        Ok(open_in_background(&self.cache, location).await?)
+    }
+}
+
+/// Opens on a thread that may block: opening reads footers and indexes.
+async fn open_in_background(cache: &Arc<TableCache>, address: &str) -> Result<Arc<PilasterTable>> {
+    let (cache, address) = (Arc::clone(cache), address.to_string());
+    tokio::task::spawn_blocking(move || cache.open(&address))
+        .await
+        .map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
+        .map_err(to_datafusion)
+}
+
+/// A misspelt table name should be reported as such and not as a missing file.
+fn looks_like_a_path(name: &str) -> bool {
+    name.contains(['/', '\\', '.', '*', '?', '#', ':']) || Path::new(name).exists()
+}
+
+fn is_local_parquet(name: &str) -> bool {
+    !name.contains("://") && Path::new(name).extension().is_some_and(|extension| extension == "parquet")
+}

@@ -1,0 +1,267 @@
+//! A condition in SQL's words on any dataset: what `-w "id > 10"` means.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::record_batch::RecordBatchReader;
+use datafusion::common::DFSchema;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion::prelude::SessionConfig;
+use pilaster_core::dataset::column_index;
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::{
+    BatchReader, Dataset, DatasetRef, Error, Predicate, Progress, Result, Scan, ScanRequest, Split,
+    VerifyDepth, VerifyReport,
+};
+
+use crate::error::from_datafusion;
+use crate::translate::translate;
+
+/// A condition: the part a scan applies itself, and the rest that DataFusion evaluates on what the scan gives.
+#[derive(Debug, Clone)]
+pub struct RowFilter {
+    predicate: Option<Predicate>,
+    rest: Option<Expr>,
+}
+
+impl RowFilter {
+    /// Reads a condition such as `id > 10 AND name LIKE 'a%'`. Column names are taken as written.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the text is no condition on columns of `schema`.
+    pub fn parse(text: &str, schema: &SchemaRef) -> Result<Self> {
+        let expr = parse_condition(text, schema)?;
+        let (mut predicates, mut rest) = (Vec::new(), Vec::new());
+        for part in split_conjunction_owned(expr) {
+            match translate(&part, schema) {
+                Some(predicate) => predicates.push(predicate),
+                None => rest.push(part),
+            }
+        }
+        Ok(Self { predicate: all_of(predicates), rest: conjunction(rest) })
+    }
+
+    /// A filter of expressions that no scan can apply; `None` if there are none.
+    pub(crate) fn of_rest(rest: Vec<Expr>) -> Option<Self> {
+        conjunction(rest).map(|rest| Self { predicate: None, rest: Some(rest) })
+    }
+
+    /// The part that a scan applies itself.
+    pub fn predicate(&self) -> Option<&Predicate> {
+        self.predicate.as_ref()
+    }
+
+    /// Whether a scan applies all of it itself.
+    pub fn is_exact(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// `dataset` with only the rows for which the condition is true.
+    pub fn apply(self, dataset: DatasetRef) -> DatasetRef {
+        Arc::new(FilteredDataset { inner: dataset, filter: self })
+    }
+}
+
+/// All of them as one predicate, without an `AND` around a single one.
+pub(crate) fn all_of(mut predicates: Vec<Predicate>) -> Option<Predicate> {
+    match predicates.len() {
+        0 => None,
+        1 => predicates.pop(),
+        _ => Some(Predicate::And(predicates)),
+    }
+}
+
+fn parse_condition(text: &str, schema: &SchemaRef) -> Result<Expr> {
+    let parse = || -> DataFusionResult<Result<Expr>> {
+        let config = SessionConfig::new().set_bool("datafusion.sql_parser.enable_ident_normalization", false);
+        let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+        let columns = Arc::new(DFSchema::try_from(Arc::clone(schema))?);
+        let dialect = state.config().options().sql_parser.dialect;
+        let parsed = state.sql_to_expr_with_alias(text, &dialect)?;
+        if let Some(word) = &parsed.alias {
+            return Ok(Err(Error::invalid(format!("sql: unexpected \"{word}\" after a condition"))));
+        }
+        let expr = state.create_logical_expr_from_sql_expr(parsed, &columns)?;
+        let context = SimplifyContext::builder().with_schema(Arc::clone(&columns)).build();
+        let simplifier = ExprSimplifier::new(context);
+        let expr = simplifier.coerce(expr, &columns)?;
+        let data_type = expr.get_type(&columns)?;
+        if !matches!(data_type, DataType::Boolean | DataType::Null) {
+            return Ok(Err(Error::invalid(format!(
+                "a condition is true or false, this is {data_type}: {text}"
+            ))));
+        }
+        Ok(Ok(simplifier.simplify(expr)?))
+    };
+    parse().map_err(from_datafusion)?
+}
+
+/// A dataset of which a condition takes rows away.
+#[derive(Debug)]
+struct FilteredDataset {
+    inner: DatasetRef,
+    filter: RowFilter,
+}
+
+impl Dataset for FilteredDataset {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        None
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.inner.size_bytes()
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        self.inner.splits()
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let schema = self.inner.schema();
+        let mut inner = request.clone();
+        inner.predicate = match (self.filter.predicate.clone(), inner.predicate.take()) {
+            (Some(own), Some(asked)) => Some(Predicate::And(vec![own, asked])),
+            (own, asked) => own.or(asked),
+        };
+        let Some(rest) = &self.filter.rest else { return self.inner.read(&inner) };
+
+        // The rest looks at columns that may not be asked for, and a limit counts rows after it.
+        let mut columns = request.projected(&schema)?;
+        for column in rest.column_refs() {
+            let index = column_index(&schema, &column.name)?;
+            if !columns.contains(&index) {
+                columns.push(index);
+            }
+        }
+        inner.projection = Some(columns);
+        inner.limit = None;
+        let condition = physical(rest, &inner.output_schema(&schema)?)?;
+        Ok(Box::new(FilteredReader {
+            input: self.inner.read(&inner)?,
+            condition,
+            projection: output_columns(request, &inner, &schema)?,
+            schema: request.output_schema(&schema)?,
+            remaining: request.limit.unwrap_or(u64::MAX),
+        }))
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        self.inner.verify(depth, progress)
+    }
+
+    fn describe(&self) -> Result<Node> {
+        self.inner.describe()
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        self.inner.pages()
+    }
+
+    /// Sizes and encodings; of the values nothing is known once rows are taken away.
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        let mut columns = self.inner.column_statistics()?;
+        for column in &mut columns {
+            (column.min, column.max, column.nulls) = (None, None, None);
+        }
+        Ok(columns)
+    }
+}
+
+/// Where the columns of `request` stand in the batches of `inner`, which has more columns before the row numbers.
+fn output_columns(request: &ScanRequest, inner: &ScanRequest, schema: &Schema) -> Result<Vec<usize>> {
+    let mut columns: Vec<usize> = (0..request.projected(schema)?.len()).collect();
+    if request.row_numbers.is_some() {
+        columns.push(inner.projected(schema)?.len());
+    }
+    Ok(columns)
+}
+
+fn physical(expr: &Expr, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
+    let columns = DFSchema::try_from(Arc::clone(schema)).map_err(from_datafusion)?;
+    create_physical_expr(expr, &columns, &ExecutionProps::new(), &PhysicalPlanningContext::default())
+        .map_err(from_datafusion)
+}
+
+struct FilteredReader {
+    input: BatchReader,
+    condition: Arc<dyn PhysicalExpr>,
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    remaining: u64,
+}
+
+impl FilteredReader {
+    fn filter(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let matches = self
+            .condition
+            .evaluate(batch)
+            .and_then(|value| value.into_array(batch.num_rows()))
+            .map_err(from_datafusion)?;
+        let matches =
+            matches.as_boolean_opt().ok_or_else(|| Error::invalid("a condition without truth values"))?;
+        let kept = filter_record_batch(batch, matches)?;
+        let rows = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(kept.num_rows());
+        self.remaining = self.remaining.saturating_sub(rows as u64);
+        let projected = kept.slice(0, rows).project(&self.projection)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let columns = projected.columns().to_vec();
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+}
+
+impl Iterator for FilteredReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.remaining == 0 {
+                return None;
+            }
+            let filtered = match self.input.next()? {
+                Ok(batch) => self.filter(&batch),
+                Err(error) => return Some(Err(error)),
+            };
+            match filtered {
+                Ok(batch) if batch.num_rows() == 0 => {}
+                Ok(batch) => return Some(Ok(batch)),
+                Err(error) => {
+                    self.remaining = 0;
+                    return Some(Err(error.into()));
+                }
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for FilteredReader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

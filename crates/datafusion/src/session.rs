@@ -1,0 +1,198 @@
+//! A session: SQL in, batches out.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, execute_stream,
+};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, TokenizerError};
+use futures::{StreamExt, stream};
+use pilaster::OpenOptions;
+use pilaster_core::{DatasetRef, Result};
+
+use crate::catalog::{PathTables, PilasterTableFactory};
+use crate::error::from_datafusion;
+use crate::functions;
+use crate::open::{Opener, TableCache};
+use crate::table::PilasterTable;
+
+/// How a session works.
+#[derive(Debug, Clone)]
+pub struct SqlOptions {
+    opener: Arc<dyn Opener>,
+    threads: Option<usize>,
+    batch_size: Option<usize>,
+}
+
+impl Default for SqlOptions {
+    fn default() -> Self {
+        Self { opener: Arc::new(OpenOptions::default()), threads: None, batch_size: None }
+    }
+}
+
+impl SqlOptions {
+    /// How paths in SQL are opened: [`OpenOptions`], or an opener of one's own.
+    #[must_use]
+    pub fn with_opener(mut self, opener: impl Opener + 'static) -> Self {
+        self.opener = Arc::new(opener);
+        self
+    }
+
+    /// How many partitions a table is divided into; as many as there are processors unless set.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// Rows per batch; [`pilaster_core::dataset::DEFAULT_BATCH_SIZE`] unless set.
+    #[must_use]
+    pub fn with_batch_size(mut self, rows: usize) -> Self {
+        self.batch_size = Some(rows.max(1));
+        self
+    }
+}
+
+/// A session with tables, views and opened files of its own.
+pub struct SqlContext {
+    context: SessionContext,
+}
+
+impl std::fmt::Debug for SqlContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqlContext").finish_non_exhaustive()
+    }
+}
+
+impl SqlContext {
+    /// A session without tables; paths and table functions work at once.
+    pub fn new(options: SqlOptions) -> Self {
+        let batch_size = options.batch_size.unwrap_or(pilaster_core::dataset::DEFAULT_BATCH_SIZE);
+        let mut config = SessionConfig::new()
+            .with_batch_size(batch_size)
+            .with_information_schema(true)
+            // Dealing batches around would mix up the rows of a filtered table; splits keep the threads busy.
+            .with_round_robin_repartition(false);
+        if let Some(threads) = options.threads {
+            config = config.with_target_partitions(threads);
+        }
+        let cache = Arc::new(TableCache::new(options.opener));
+        let listing = Arc::new(DynamicListTableFactory::default());
+        let paths: Arc<dyn UrlTableFactory> =
+            Arc::new(PathTables::new(Arc::clone(&cache), Arc::clone(&listing)));
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_default_features()
+            .with_table_factory(
+                "PILASTER".to_string(),
+                Arc::new(PilasterTableFactory::new(Arc::clone(&cache))),
+            )
+            .build();
+        // The default catalog is made while the state is built, so the catalog of paths is put around it afterwards.
+        let inner = Arc::clone(state.catalog_list());
+        let state = SessionStateBuilder::from(state)
+            .with_catalog_list(Arc::new(DynamicFileCatalog::new(inner, paths)))
+            .build();
+        let context = SessionContext::new_with_state(state);
+        listing.session_store().with_state(context.state_weak_ref());
+        functions::register(&context, &cache);
+        Self { context }
+    }
+
+    /// DataFusion's own session, for everything it can do that is not repeated here.
+    pub fn session(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Gives a dataset a name.
+    ///
+    /// # Errors
+    /// If the name cannot be used.
+    pub fn register(&self, name: &str, dataset: DatasetRef) -> Result<()> {
+        self.context
+            .register_table(name, Arc::new(PilasterTable::new(dataset)))
+            .map(|_| ())
+            .map_err(from_datafusion)
+    }
+
+    /// Runs one statement.
+    ///
+    /// A query without `ORDER BY` that only selects, filters and computes gives rows in the order of the table.
+    ///
+    /// # Errors
+    /// If the text is no statement, or several, or cannot be planned. What reading meets comes out of the stream.
+    pub async fn sql(&self, text: &str) -> Result<SendableRecordBatchStream> {
+        let plan = self.context.state().create_logical_plan(text).await.map_err(from_datafusion)?;
+        self.start(plan).await
+    }
+
+    /// Runs one statement out of [`parse_statements`].
+    ///
+    /// # Errors
+    /// As [`SqlContext::sql`].
+    pub async fn execute(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
+        let plan = self.context.state().statement_to_plan(statement).await.map_err(from_datafusion)?;
+        self.start(plan).await
+    }
+
+    async fn start(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
+        let frame = self.context.execute_logical_plan(plan).await.map_err(from_datafusion)?;
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.map_err(from_datafusion)?;
+        if plan.output_partitioning().partition_count() < 2 || exchanges_rows(plan.as_ref()) {
+            return execute_stream(plan, task).map_err(from_datafusion);
+        }
+        // Every partition starts decoding now; their rows are given one partition after the other.
+        let partitions = 0..plan.output_partitioning().partition_count();
+        let streams = partitions
+            .map(|partition| plan.execute(partition, Arc::clone(&task)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(from_datafusion)?;
+        let in_order = stream::iter(streams).flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(plan.schema(), in_order)))
+    }
+}
+
+/// Whether rows move between partitions: such partitions have to be drained together.
+fn exchanges_rows(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<RepartitionExec>() || plan.children().into_iter().any(|child| exchanges_rows(child.as_ref()))
+}
+
+/// The statements of a text, separated by `;`.
+///
+/// # Errors
+/// If it is not SQL.
+pub fn parse_statements(text: &str) -> Result<Vec<Statement>> {
+    DFParser::parse_sql(text).map(Vec::from).map_err(from_datafusion)
+}
+
+/// Whether a text being typed ends a statement: its last sign is a `;` that is not inside quotes or a comment.
+pub fn ends_statement(text: &str) -> bool {
+    let tokens: Result<_, TokenizerError> = Tokenizer::new(&GenericDialect {}, text).tokenize();
+    tokens.is_ok_and(|tokens| {
+        tokens.iter().rfind(|token| !matches!(token, Token::Whitespace(_))) == Some(&Token::SemiColon)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_ends_at_a_semicolon_outside_quotes_and_comments() {
+        assert!(ends_statement("select 1;"));
+        assert!(ends_statement("select ';' ;  -- done\n"));
+        for open in ["", "select 1", "select ';", "select 1 -- ;", "select /* ; "] {
+            assert!(!ends_statement(open), "{open}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How much of a file is read for what is asked.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests compute with known values and stop at the first surprise"
+)]
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use pilaster_core::source::{CountingSource, FileSource, ReadCounts};
+use pilaster_core::{Dataset, RowRanges, SourceRef, col, lit};
+use pilaster_kudu::cfile::{CFileReader, CFileWriterOptions, Encoding};
+use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
+
+use support::{batches, memory, write};
+
+const ROWS: i32 = 50_000;
+
+/// A file of many small blocks under an index of several levels.
+fn many_blocks(encoding: Encoding, value_index: bool) -> (Arc<CountingSource>, CFileReader) {
+    let array: ArrayRef = Arc::new(Int32Array::from_iter_values((0..ROWS).map(|row| row * 2)));
+    let options = CFileWriterOptions::default()
+        .with_encoding(encoding)
+        .with_block_size_bytes(1024)
+        .with_index_block_size_bytes(512)
+        .with_value_index(value_index);
+    let bytes = write(&Field::new("value", DataType::Int32, false), &[array], options).unwrap();
+    let source = Arc::new(CountingSource::new(memory("counted", bytes)));
+    let reader = CFileReader::open(Arc::clone(&source) as SourceRef).unwrap();
+    (source, reader)
+}
+
+fn rows_read(reader: &CFileReader, rows: std::ops::Range<u64>) -> usize {
+    batches(reader.scan().rows(RowRanges::one(rows))).unwrap().iter().map(RecordBatch::num_rows).sum()
+}
+
+#[test]
+fn one_row_costs_one_data_block_once_the_index_is_known() {
+    for encoding in [Encoding::Plain, Encoding::BitShuffle, Encoding::Rle] {
+        let (source, reader) = many_blocks(encoding, false);
+        let blocks: Vec<_> = reader.pages().unwrap().into_iter().filter(|page| page.rows.is_some()).collect();
+        assert!(blocks.len() > 20, "{encoding}: {}", blocks.len());
+        for page in [&blocks[0], &blocks[7], &blocks[blocks.len() - 1]] {
+            let row = page.rows.as_ref().unwrap().end - 1;
+            source.reset();
+            assert_eq!(rows_read(&reader, row..row + 1), 1);
+            assert_eq!(source.counts(), ReadCounts { reads: 1, bytes: page.bytes }, "{encoding} row {row}");
+        }
+    }
+}
+
+#[test]
+fn a_row_of_a_fresh_file_costs_one_block_of_each_level() {
+    let (source, reader) = many_blocks(Encoding::Plain, false);
+    let index_blocks = reader.pages().unwrap().iter().filter(|page| page.rows.is_none()).count();
+    assert!(index_blocks > 4, "{index_blocks}");
+    let source = Arc::new(CountingSource::new(Arc::clone(&source) as SourceRef));
+    let reader = CFileReader::open(Arc::clone(&source) as SourceRef).unwrap();
+    assert!(source.counts().reads <= 3, "{:?} to open", source.counts());
+    source.reset();
+    assert_eq!(rows_read(&reader, 30_000..30_001), 1);
+    assert!(source.counts().reads <= 4, "{:?}", source.counts());
+}
+
+#[test]
+fn a_second_scan_reads_data_blocks_only() {
+    let (source, reader) = many_blocks(Encoding::Plain, false);
+    assert_eq!(rows_read(&reader, 0..ROWS as u64), ROWS as usize);
+    source.reset();
+    assert_eq!(rows_read(&reader, 0..ROWS as u64), ROWS as usize);
+    let pages = reader.pages().unwrap();
+    let data: u64 = pages.iter().filter(|page| page.rows.is_some()).map(|page| page.bytes).sum();
+    let index: u64 = pages.iter().filter(|page| page.rows.is_none()).map(|page| page.bytes).sum();
+    // Neighbouring blocks are fetched together, with the index blocks that lie between them.
+    let counts = source.counts();
+    assert!(counts.bytes >= data && counts.bytes <= data + index, "{counts:?}, {data} bytes of data");
+    assert!(counts.reads <= 2 + data / (1 << 20), "{counts:?}");
+}
+
+#[test]
+fn a_range_of_keys_reads_its_own_blocks() {
+    let (source, reader) = many_blocks(Encoding::Plain, true);
+    let find = || {
+        let wanted = pilaster_core::Predicate::And(vec![
+            col("value").gt_eq(lit(40_000)),
+            col("value").lt(lit(40_200)),
+        ]);
+        batches(reader.scan().filter(wanted)).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>()
+    };
+    assert_eq!(find(), 100);
+    source.reset();
+    assert_eq!(find(), 100);
+    let counts = source.counts();
+    let block = reader.pages().unwrap()[0].bytes;
+    // Both ends are looked up, the column is read to filter and once more to give: at most two blocks each.
+    assert!(counts.bytes <= 6 * block, "{counts:?}, blocks of {block} bytes");
+}
+
+#[test]
+fn a_key_that_is_not_there_reads_one_block() {
+    let (source, reader) = many_blocks(Encoding::Plain, true);
+    let find = |value: i32| batches(reader.scan().filter(col("value").eq(lit(value)))).unwrap();
+    assert!(find(40_001).is_empty());
+    source.reset();
+    assert!(find(40_001).is_empty());
+    assert!(source.counts().reads <= 2, "{:?}", source.counts());
+}
+
+#[test]
+fn a_set_opens_the_files_of_the_columns_it_needs() {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("name", DataType::Utf8, true),
+        Field::new("amount", DataType::Int32, false),
+    ]));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(0..20_000)),
+        Arc::new(StringArray::from_iter((0..20_000).map(|row| (row % 3 > 0).then(|| format!("name {row}"))))),
+        Arc::new(Int32Array::from_iter_values(0..20_000)),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("set");
+    let options = CFileSetWriterOptions::default()
+        .with_key("id")
+        .with_column_options(CFileWriterOptions::default().with_block_size_bytes(4096));
+    let mut writer = CFileSetWriter::create(&target, Arc::clone(&schema), &options).unwrap();
+    writer.write(&RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()).unwrap();
+    writer.finish().unwrap();
+
+    let opened: Arc<Mutex<HashMap<String, Arc<CountingSource>>>> = Arc::default();
+    let log = Arc::clone(&opened);
+    let set = CFileSet::open_with("set", CFileSetOptions::default(), move |file| {
+        let source = Arc::new(CountingSource::new(Arc::new(FileSource::open(target.join(file))?)));
+        log.lock().unwrap().insert(file.to_string(), Arc::clone(&source));
+        Ok(source)
+    })
+    .unwrap();
+    let files = || {
+        let mut names: Vec<_> = opened.lock().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(files(), ["cfile-set.json"]);
+    let amounts = batches(set.scan().project(["amount"])).unwrap();
+    assert_eq!(amounts.iter().map(RecordBatch::num_rows).sum::<usize>(), 20_000);
+    assert_eq!(files(), ["0002-amount.cfile", "cfile-set.json"]);
+    let found = batches(set.scan().project(["amount"]).filter(col("id").eq(lit(15_000_i64)))).unwrap();
+    assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    assert_eq!(files(), ["0000-id.cfile", "0002-amount.cfile", "cfile-set.json"]);
+    let counts = opened.lock().unwrap()["0000-id.cfile"].counts();
+    let size =
+        set.pages().unwrap().iter().filter(|page| page.column == "id").map(|page| page.bytes).sum::<u64>();
+    assert!(counts.bytes < size / 2 + 8192, "{counts:?} of {size} bytes for one key");
+}
