@@ -55,7 +55,8 @@ impl Folder {
             .current_dir(self.0.path())
             .stdin(Stdio::null())
             .env_clear()
-            .env("HOME", self.0.path());
+            .env_remove("HOME")
+            .env_remove("XDG_STATE_HOME");
         command
     }
 }

@@ -11,7 +11,7 @@ use super::schema::KuduSchema;
 use super::superblock::{TabletMetadata, TabletState};
 use crate::fs::{FilePool, FsRoots, Pbc};
 use crate::messages::{self, ConsensusMetadataPb, RaftPeerPb};
-use crate::wal::{LogReport, MemoryRows, Replay, Uncommitted, read_segments};
+use crate::wal::{LogReport, MemoryRows, Replay, Segment, Uncommitted, read_segments};
 
 /// A tablet as one server has it, not yet opened.
 #[derive(Debug, Clone)]
@@ -69,15 +69,20 @@ impl Replica {
         ids.filter_map(|id| self.blocks.map.places.get(&id)).map(|place| place.length).sum()
     }
 
+    /// The segments of the log, and what is wrong with them.
+    pub fn read_log(&self) -> (Vec<Segment>, Vec<Finding>) {
+        self.log_folder().map(|folder| read_segments(&folder, &self.blocks.pool)).unwrap_or_default()
+    }
+
     /// First and last segment of the log.
     pub fn log_segments(&self) -> Option<(u64, u64)> {
-        let (segments, _) = read_segments(&self.log_folder()?, &self.blocks.pool);
+        let (segments, _) = self.read_log();
         Some((segments.first()?.sequence, segments.last()?.sequence))
     }
 
     /// Term and index of the last operation in the log.
     pub fn last_op(&self) -> Option<(i64, i64)> {
-        let (segments, _) = read_segments(&self.log_folder()?, &self.blocks.pool);
+        let (segments, _) = self.read_log();
         let entries = segments.iter().flat_map(|segment| &segment.entries);
         let ids = entries.filter_map(|(_, entry)| entry.replicate.as_ref()?.id);
         ids.filter_map(|id| Some((id.term?, id.index?))).max()
