@@ -23,7 +23,6 @@ static INLINE_BITS: [u128; 13] = {
     let mut len = 1;
     #[expect(
         clippy::indexing_slicing,
-        clippy::arithmetic_side_effects,
         reason = "evaluated at compile time, where a wrong index fails the build"
     )]
     while len < bits.len() {
