@@ -41,9 +41,12 @@ struct Arguments {
     /// Only these operations: write, full-scan, key-range or the name of a column.
     #[arg(long, value_delimiter = ',')]
     operations: Option<Vec<Operation>>,
-    /// Repetitions in each process; the fastest counts.
-    #[arg(long, default_value_t = 7)]
+    /// Repetitions in each process, at least; the fastest counts.
+    #[arg(long, default_value_t = 5)]
     iterations: usize,
+    /// Seconds that each process repeats, at least.
+    #[arg(long, default_value_t = 0.3)]
+    seconds: f64,
     /// Processes for each measurement, taken in turns by the formats; the fastest counts.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -79,7 +82,7 @@ fn main() -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         println!(
-            "{} rows, one thread, {} time, fastest of {}\n",
+            "{} rows, one thread, {} time, fastest of at least {} repetitions\n",
             report.rows,
             arguments.clock.name(),
             arguments.iterations.saturating_mul(arguments.rounds)
@@ -160,6 +163,7 @@ fn compare(arguments: &Arguments) -> Result<Report> {
                         path,
                         rows,
                         iterations: arguments.iterations,
+                        seconds: arguments.seconds,
                         clock: arguments.clock,
                     };
                     let measured = task.run_apart()?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ pub struct Task {
     pub rows: usize,
     #[arg(long)]
     pub iterations: usize,
+    #[arg(long)]
+    pub seconds: f64,
     #[arg(long, value_enum)]
     pub clock: Clock,
 }
@@ -70,6 +72,7 @@ impl Task {
             .arg(&self.path)
             .args(["--rows", &self.rows.to_string()])
             .args(["--iterations", &self.iterations.to_string()])
+            .args(["--seconds", &self.seconds.to_string()])
             .args(["--clock", self.clock.name()])
             .output()?;
         if !output.status.success() {
@@ -88,9 +91,15 @@ impl Task {
         }
     }
 
+    /// As many times as asked for, and on until the time asked for has passed.
+    fn repetitions(&self) -> impl Iterator<Item = usize> + use<> {
+        let (start, iterations, seconds) = (Instant::now(), self.iterations.max(1), self.seconds);
+        (0..).take_while(move |&done| done < iterations || start.elapsed().as_secs_f64() < seconds)
+    }
+
     fn time_reading(&self, format: &dyn BenchFormat) -> Result<Measurement> {
         let (mut fastest, mut rows) = (Duration::MAX, 0usize);
-        for _ in 0..self.iterations.max(1) {
+        for _ in self.repetitions() {
             rows = 0;
             let start = self.clock.start();
             for batch in self.operation.read(format, &self.path, self.rows)? {
@@ -107,7 +116,7 @@ impl Task {
         let _ = fs::write("/proc/self/clear_refs", "5");
         let before = memory("VmRSS");
         let mut fastest = Duration::MAX;
-        for _ in 0..self.iterations.max(1) {
+        for _ in self.repetitions() {
             let start = self.clock.start();
             format.write(&table, &self.path, self.codec)?;
             fastest = fastest.min(start.elapsed());
