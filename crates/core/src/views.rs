@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{BinaryType, ByteArrayType, Utf8Type};
-use arrow_array::{ArrayRef, BinaryViewArray, GenericByteArray, StringViewArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::ArrayRef;
+use arrow_buffer::{Buffer, NullBuffer};
+use pilaster_encoding::views;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What the bytes of a string column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,29 +27,13 @@ pub enum ByteKind {
 pub fn view_array(
     kind: ByteKind,
     values: Buffer,
-    offsets: Vec<i32>,
+    offsets: &[u32],
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
     Ok(match kind {
-        ByteKind::Text => Arc::new(StringViewArray::from(&byte_array::<Utf8Type>(values, offsets, nulls)?)),
-        ByteKind::Binary => {
-            Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(values, offsets, nulls)?))
-        }
+        ByteKind::Text => Arc::new(views::text(values, offsets, nulls)?),
+        ByteKind::Binary => Arc::new(views::binary(values, offsets, nulls)?),
     })
-}
-
-fn byte_array<T: ByteArrayType<Offset = i32>>(
-    values: Buffer,
-    offsets: Vec<i32>,
-    nulls: Option<NullBuffer>,
-) -> Result<GenericByteArray<T>> {
-    let ascending = offsets.first().is_some_and(|first| *first >= 0) && offsets.is_sorted();
-    if !ascending {
-        return Err(Error::corrupt("ascending string offsets", "offsets that descend"));
-    }
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    GenericByteArray::try_new(offsets, values, nulls)
-        .map_err(|error| Error::corrupt(format!("{} values", T::DATA_TYPE), error))
 }
 
 #[cfg(test)]
@@ -61,22 +45,20 @@ mod tests {
     proptest! {
         #[test]
         fn views_read_back_as_the_values(words in prop::collection::vec("[a-zà-ÿ]{0,20}", 0..50)) {
-            let mut offsets = vec![0i32];
+            let mut offsets = vec![0];
             for word in &words {
-                offsets.push(offsets.last().unwrap() + word.len() as i32);
+                offsets.push(offsets.last().unwrap() + word.len() as u32);
             }
-            let array = view_array(ByteKind::Text, words.concat().into_bytes().into(), offsets, None).unwrap();
+            let array = view_array(ByteKind::Text, words.concat().into_bytes().into(), &offsets, None).unwrap();
             prop_assert_eq!(array.as_string_view().iter().flatten().collect::<Vec<_>>(), words);
         }
     }
 
     #[test]
     fn bad_offsets_and_bad_text_are_refused() {
-        for (bytes, offsets) in
-            [(&b"abc"[..], vec![0, 2, 1]), (b"abc", vec![0, 4]), (b"\xff", vec![0, 1]), (b"", vec![])]
-        {
-            assert!(view_array(ByteKind::Text, bytes.to_vec().into(), offsets, None).is_err());
+        for (bytes, offsets) in [(&b"abc"[..], [0, 2, 1]), (b"abc", [0, 0, 4]), (b"\xff", [0, 0, 1])] {
+            assert!(view_array(ByteKind::Text, bytes.to_vec().into(), &offsets, None).is_err());
         }
-        assert!(view_array(ByteKind::Binary, b"\xff".to_vec().into(), vec![0, 1], None).is_ok());
+        assert!(view_array(ByteKind::Binary, b"\xff".to_vec().into(), &[0, 1], None).is_ok());
     }
 }

@@ -10,9 +10,10 @@ use pilaster_core::{Error, Result};
 use crate::cfile::CFileReaderOptions;
 use crate::fs::{discover, find_blocks};
 use crate::tablet::{
-    Blocks, KuduTable, LogUse, Replica, Snapshot, TabletState, assign_tables, find_tablets, rebuild_rowsets,
-    voters,
+    Blocks, KuduTable, LogUse, Replica, Snapshot, TabletState, assign_tables, find_tablets, log_damage,
+    rebuild_rowsets, voters,
 };
+use crate::wal::{LogLine, lines};
 
 /// How to open the disks.
 #[derive(Debug, Clone, Default)]
@@ -102,6 +103,21 @@ pub struct TabletEntry {
     pub bytes: u64,
     /// First and last segment of its log.
     pub log_segments: Option<(u64, u64)>,
+}
+
+/// The log of a tablet.
+#[derive(Debug, Clone)]
+pub struct TabletLog {
+    /// Name of its table.
+    pub table: String,
+    /// Its id.
+    pub tablet: String,
+    /// Uuid of the server.
+    pub server: String,
+    /// Its entries, in order.
+    pub lines: Vec<LogLine>,
+    /// What is wrong with its segments.
+    pub findings: Vec<Finding>,
 }
 
 /// Whether anything in or below a folder is a root of a Kudu server.
@@ -199,6 +215,29 @@ impl KuduStore {
                         .sum(),
                     bytes: replica.bytes(),
                     log_segments: replica.log_segments(),
+                }
+            })
+            .collect()
+    }
+
+    /// The log of every tablet that the options choose: its tablet id and table name, its entries in order, and what is
+    /// wrong with it.
+    pub fn logs(&self) -> Vec<TabletLog> {
+        let wanted =
+            |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|asked| found.starts_with(asked));
+        let replicas = self.replicas.iter().filter(|replica| {
+            wanted(&self.options.tablet, &replica.metadata.tablet_id)
+                && wanted(&self.options.replica, &replica.server)
+        });
+        replicas
+            .map(|replica| {
+                let log = replica.log();
+                TabletLog {
+                    table: replica.metadata.table_name.clone(),
+                    tablet: replica.metadata.tablet_id.clone(),
+                    server: replica.server.clone(),
+                    lines: log.segments.iter().flat_map(lines).collect(),
+                    findings: log_damage(&log),
                 }
             })
             .collect()

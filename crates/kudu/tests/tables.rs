@@ -50,6 +50,13 @@ fn check_all(root: &Path, folder_of: impl Fn(&Path) -> PathBuf) -> (usize, Vec<S
 }
 
 #[test]
+fn the_sample_servers_give_the_rows_their_clients_saw() {
+    let (scans, failures) = check_all(&support::testdata(), |case| case.join("fs"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(scans >= 5, "{scans} scans");
+}
+
+#[test]
 fn every_golden_table_gives_the_rows_its_client_saw() {
     let Some(goldens) = support::goldens() else { return };
     for (folder, expected_scans) in [("", 214), ("../kudu-extra", 66)] {

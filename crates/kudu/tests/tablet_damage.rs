@@ -195,9 +195,13 @@ impl Tally {
 }
 
 fn folders() -> Vec<Folder> {
-    let Some(goldens) = support::goldens() else { return Vec::new() };
-    let cases = [("tiny", "tiny", 0), ("delta-redo", "deltas", 1), ("mixed", "mixed", 1)];
-    cases.map(|(case, table, snapshots)| Folder::read(&goldens.join(case), table, snapshots)).into()
+    let testdata = support::testdata();
+    let mut folders = vec![
+        Folder::read(&testdata.join("tiny"), "tiny", 0),
+        Folder::read(&testdata.join("mixed"), "mixed", 1),
+    ];
+    folders.extend(support::goldens().map(|root| Folder::read(&root.join("delta-redo"), "deltas", 1)));
+    folders
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use bytes::Bytes;
-use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Error, Result, RowRanges};
 
@@ -241,18 +240,6 @@ impl CellCursor {
         Ok(())
     }
 
-    /// Makes every value of the current block, so that nothing in it can fail later.
-    fn read_whole_block(&mut self) -> Result<()> {
-        let Some(block) = &mut self.current else { return Ok(()) };
-        let mut start = 0;
-        while start < block.rows {
-            let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(block.rows);
-            block.read(start..end, Form::Wanted, &self.file.shape.target)?;
-            start = end;
-        }
-        Ok(())
-    }
-
     fn past_the_end(&self, row: u64) -> Error {
         Error::corrupt(format!("a block with row {row}"), "the end of the index").at(
             self.file.name(),
@@ -296,7 +283,10 @@ impl ColumnCursor for CellCursor {
             let known_good = self.current.as_ref().is_some_and(|block| block.first_row == located.rows.start);
             if !known_good && damage.is_none() {
                 self.current = None;
-                let read = self.decode_block(located.pointer, row).and_then(|()| self.read_whole_block());
+                let read = self.decode_block(located.pointer, row).and_then(|()| match &mut self.current {
+                    Some(block) => block.check(&file.shape.target),
+                    None => Ok(()),
+                });
                 *damage = read.err().map(|error| error.to_string());
                 if let Some(block) = &self.current
                     && block.first_row.saturating_add(block.rows as u64) != located.rows.end

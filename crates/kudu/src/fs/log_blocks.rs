@@ -144,3 +144,12 @@ impl Replay {
         }
     }
 }
+
+/// Replays block records, right or wrong.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_block_records<'a>(records: impl Iterator<Item = &'a [u8]>) {
+    let mut replay = Replay::default();
+    for record in records {
+        let _ = replay.apply(record);
+    }
+}

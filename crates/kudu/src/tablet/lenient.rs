@@ -11,7 +11,7 @@ use super::superblock::TabletMetadata;
 use crate::messages::TabletSuperBlockPb;
 
 /// What can be read of a superblock; `None` if not even the schema can.
-pub(super) fn parse(id: &str, bytes: &[u8]) -> Option<TabletMetadata> {
+pub(crate) fn parse(id: &str, bytes: &[u8]) -> Option<TabletMetadata> {
     let mut good = Vec::new();
     for field in fields(bytes) {
         if TabletSuperBlockPb::decode(field).is_ok() {

@@ -30,11 +30,18 @@ mod superblock;
 mod table;
 mod tablet_rows;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use array_cell::parse_array_cells;
 pub(crate) use belonging::assign_tables;
 pub(crate) use cells::to_array as cells_to_array;
 pub(crate) use change::{ChangeBuilder, ChangeKind, ChangeList};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use delta::DeltaFile;
 pub(crate) use found::find_tablets;
 pub(crate) use history::History;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use lenient::parse as parse_damaged_superblock;
+pub(crate) use opening::log_damage;
 pub use partition::Partition;
 pub(crate) use rebuild::rebuild_rowsets;
 pub use replica::LogUse;

@@ -88,7 +88,8 @@ impl Replica {
         (rowsets, damage)
     }
 
-    pub(super) fn log(&self) -> Log {
+    /// The log, as far as it can be read.
+    pub fn log(&self) -> Log {
         self.log_folder().map(|folder| read_log(&folder, &self.blocks.pool)).unwrap_or_default()
     }
 
@@ -245,7 +246,7 @@ pub(super) fn as_warning(mut finding: Finding) -> Finding {
 }
 
 /// Everything that is damaged in a log.
-pub(super) fn log_damage(log: &Log) -> Vec<Finding> {
+pub(crate) fn log_damage(log: &Log) -> Vec<Finding> {
     let segments = log.segments.iter().flat_map(|segment| &segment.findings);
     log.findings.iter().chain(segments).cloned().collect()
 }
