@@ -8,21 +8,21 @@ use datafusion::catalog::{Session, TableProvider, TableProviderFactory, UrlTable
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
-use pilaster_core::{DatasetRef, Error};
+use pilaster_core::Error;
 
 use crate::error::to_datafusion;
-use crate::open::DatasetCache;
+use crate::open::TableCache;
 use crate::table::PilasterTable;
 
 /// Makes tables of paths: Parquet by DataFusion's own reader, everything else by ours.
 #[derive(Debug)]
 pub(crate) struct PathTables {
-    cache: Arc<DatasetCache>,
+    cache: Arc<TableCache>,
     listing: Arc<DynamicListTableFactory>,
 }
 
 impl PathTables {
-    pub(crate) fn new(cache: Arc<DatasetCache>, listing: Arc<DynamicListTableFactory>) -> Self {
+    pub(crate) fn new(cache: Arc<TableCache>, listing: Arc<DynamicListTableFactory>) -> Self {
         Self { cache, listing }
     }
 }
@@ -39,19 +39,18 @@ impl UrlTableFactory for PathTables {
         {
             return Ok(Some(table));
         }
-        let dataset = open_in_background(&self.cache, name).await?;
-        Ok(Some(Arc::new(PilasterTable::new(dataset))))
+        Ok(Some(open_in_background(&self.cache, name).await?))
     }
 }
 
 /// `CREATE EXTERNAL TABLE name STORED AS PILASTER LOCATION 'path'`.
 #[derive(Debug)]
 pub(crate) struct PilasterTableFactory {
-    cache: Arc<DatasetCache>,
+    cache: Arc<TableCache>,
 }
 
 impl PilasterTableFactory {
-    pub(crate) fn new(cache: Arc<DatasetCache>) -> Self {
+    pub(crate) fn new(cache: Arc<TableCache>) -> Self {
         Self { cache }
     }
 }
@@ -66,12 +65,12 @@ impl TableProviderFactory for PilasterTableFactory {
         let [location] = command.locations.as_slice() else {
             return Err(to_datafusion(Error::invalid("a table stored as pilaster has one location")));
         };
-        Ok(Arc::new(PilasterTable::new(open_in_background(&self.cache, location).await?)))
+        Ok(open_in_background(&self.cache, location).await?)
     }
 }
 
 /// Opens on a thread that may block: opening reads footers and indexes.
-async fn open_in_background(cache: &Arc<DatasetCache>, address: &str) -> Result<DatasetRef> {
+async fn open_in_background(cache: &Arc<TableCache>, address: &str) -> Result<Arc<PilasterTable>> {
     let (cache, address) = (Arc::clone(cache), address.to_string());
     tokio::task::spawn_blocking(move || cache.open(&address))
         .await

@@ -13,7 +13,7 @@ use pilaster_core::{Dataset, Error};
 
 use crate::describe::{metadata_batch, pages_batch, schema_batch};
 use crate::error::to_datafusion;
-use crate::open::DatasetCache;
+use crate::open::TableCache;
 
 /// Makes one table of one dataset.
 type Describe = fn(&dyn Dataset) -> pilaster_core::Result<RecordBatch>;
@@ -22,7 +22,7 @@ type Describe = fn(&dyn Dataset) -> pilaster_core::Result<RecordBatch>;
 struct PathFunction {
     name: &'static str,
     describe: Describe,
-    cache: Arc<DatasetCache>,
+    cache: Arc<TableCache>,
 }
 
 impl fmt::Debug for PathFunction {
@@ -32,7 +32,7 @@ impl fmt::Debug for PathFunction {
 }
 
 /// Adds `pilaster_metadata`, `pilaster_pages` and `pilaster_schema`.
-pub(crate) fn register(context: &SessionContext, cache: &Arc<DatasetCache>) {
+pub(crate) fn register(context: &SessionContext, cache: &Arc<TableCache>) {
     let functions: [(&str, Describe); 3] = [
         ("pilaster_metadata", |dataset| metadata_batch(&dataset.describe()?)),
         ("pilaster_pages", |dataset| pages_batch(&dataset.pages()?)),
@@ -49,8 +49,8 @@ impl TableFunctionImpl for PathFunction {
         let [Expr::Literal(ScalarValue::Utf8(Some(path)), _)] = args.exprs() else {
             return Err(to_datafusion(Error::invalid(format!("{0} takes one path: {0}('path')", self.name))));
         };
-        let dataset = self.cache.open(path).map_err(to_datafusion)?;
-        let batch = (self.describe)(dataset.as_ref()).map_err(to_datafusion)?;
+        let table = self.cache.open(path).map_err(to_datafusion)?;
+        let batch = (self.describe)(table.dataset().as_ref()).map_err(to_datafusion)?;
         Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
     }
 }

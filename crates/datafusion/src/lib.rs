@@ -7,10 +7,36 @@
 //! | [`translate`] | DataFusion expressions as [`Predicate`](pilaster_core::Predicate)s |
 //! | [`session`] | a session: paths as tables, table functions, SQL in, batches out |
 //! | [`blocking`] | the same for callers that do not use async |
-//! | [`open`] | datasets opened by a session, each once |
+//! | [`open`] | tables opened by a session, each once |
 //! | [`describe`] | what files say of themselves, as tables |
 //! | [`filter`] | a condition in SQL's words on any dataset |
 //! | [`error`] | our errors on their way through DataFusion and back |
+//!
+//! # A query
+//!
+//! ```
+//! use pilaster_datafusion::{SqlOptions, SqlSession};
+//! # fn main() -> pilaster::Result<()> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("people.csv");
+//! # std::fs::write(&path, "id,name\n1,ann\n2,bob\n3,eve\n")?;
+//! # let path = path.display();
+//! let session = SqlSession::new(SqlOptions::default())?;
+//! let mut rows = 0;
+//! for batch in session.sql(&format!("SELECT name FROM '{path}' WHERE id > 1"))? {
+//!     rows += batch?.num_rows();
+//! }
+//! assert_eq!(rows, 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What goes down into a scan
+//!
+//! Projections, limits, and filters of the forms `column op literal` (either way round), `IN`, `BETWEEN`,
+//! `IS [NOT] NULL`, `AND`, `OR` and `NOT`. A filter is called exact only if the scan applies it to every row with SQL's
+//! meaning; every other filter stays with DataFusion. Row counts, minima and maxima come up as statistics, so that
+//! `count(*)`, `min` and `max` of a whole table read no rows.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(

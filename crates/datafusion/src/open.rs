@@ -1,7 +1,7 @@
-//! Datasets opened by a session, each once.
+//! Tables opened by a session, each once.
 
 use std::collections::HashMap;
-use std::collections::hash_map::{DefaultHasher, Entry};
+use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::fs::{self, Metadata};
 use std::hash::{Hash, Hasher};
@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pilaster::OpenOptions;
 use pilaster_core::{DatasetRef, Result};
+
+use crate::table::PilasterTable;
 
 /// How deep a folder is looked into for changes; the folders of all systems are shallower.
 const FOLDER_DEPTH: usize = 12;
@@ -32,12 +34,12 @@ impl Opener for OpenOptions {
     }
 }
 
-/// Keeps datasets open as long as the files under them stay the same, so that the second query on a file reads no
-/// header and no footer again.
+/// Keeps tables open as long as the files under them stay the same, so that the second query on a file reads no
+/// header, no footer and no statistics again.
 #[derive(Debug)]
-pub struct DatasetCache {
+pub struct TableCache {
     opener: Arc<dyn Opener>,
-    opened: Mutex<HashMap<Address, (Fingerprint, DatasetRef)>>,
+    opened: Mutex<HashMap<Address, (Fingerprint, Arc<PilasterTable>)>>,
 }
 
 /// A path and the table in it.
@@ -50,38 +52,32 @@ struct Address {
 /// Sizes and times of the files under a path; 0 for an address, whose content is taken as fixed for the session.
 type Fingerprint = u64;
 
-impl DatasetCache {
+impl TableCache {
     /// An empty cache that opens through `opener`.
     pub fn new(opener: Arc<dyn Opener>) -> Self {
         Self { opener, opened: Mutex::new(HashMap::new()) }
     }
 
-    /// The dataset at `address`: a path, or `path#table`.
+    /// The table at `address`: a path, or `path#table`.
     ///
     /// # Errors
     /// As [`Opener::open`].
-    pub fn open(&self, address: &str) -> Result<DatasetRef> {
+    pub fn open(&self, address: &str) -> Result<Arc<PilasterTable>> {
         let address = Address::parse(address);
         let fingerprint = fingerprint(&address.path);
-        if let Some((known, dataset)) = self.lock().get(&address)
+        if let Some((known, table)) = self.lock().get(&address)
             && *known == fingerprint
         {
-            return Ok(Arc::clone(dataset));
+            return Ok(Arc::clone(table));
         }
         // Opening may take long, so the lock is not held meanwhile; two racers both open and the last one stays.
         let dataset = self.opener.open(&address.path, address.table.as_deref())?;
-        match self.lock().entry(address) {
-            Entry::Occupied(mut entry) => {
-                entry.insert((fingerprint, Arc::clone(&dataset)));
-            }
-            Entry::Vacant(entry) => {
-                entry.insert((fingerprint, Arc::clone(&dataset)));
-            }
-        }
-        Ok(dataset)
+        let table = Arc::new(PilasterTable::new(dataset));
+        self.lock().insert(address, (fingerprint, Arc::clone(&table)));
+        Ok(table)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Address, (Fingerprint, DatasetRef)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Address, (Fingerprint, Arc<PilasterTable>)>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

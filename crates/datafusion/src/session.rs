@@ -22,7 +22,7 @@ use pilaster_core::{DatasetRef, Result};
 use crate::catalog::{PathTables, PilasterTableFactory};
 use crate::error::from_datafusion;
 use crate::functions;
-use crate::open::{DatasetCache, Opener};
+use crate::open::{Opener, TableCache};
 use crate::table::PilasterTable;
 
 /// How a session works.
@@ -85,7 +85,7 @@ impl SqlContext {
         if let Some(threads) = options.threads {
             config = config.with_target_partitions(threads);
         }
-        let cache = Arc::new(DatasetCache::new(options.opener));
+        let cache = Arc::new(TableCache::new(options.opener));
         let listing = Arc::new(DynamicListTableFactory::default());
         let paths: Arc<dyn UrlTableFactory> =
             Arc::new(PathTables::new(Arc::clone(&cache), Arc::clone(&listing)));

@@ -364,6 +364,30 @@ fn a_lost_footer_and_a_damaged_block_lose_that_block_only() {
     }
 }
 
+/// Blocks of the default size: behind damage there are too many possible starts and ends to try them all.
+#[test]
+fn large_blocks_behind_damage_are_found_too() {
+    let recipe = Recipe::new(Pattern::Random, 250_000, 10);
+    let array = recipe.build(&DataType::Int64);
+    let field = Field::new("value", DataType::Int64, true);
+    let writer = CFileWriterOptions::default().with_encoding(Encoding::Plain);
+    let bytes = write(&field, &[Arc::clone(&array)], writer).unwrap();
+    let shape =
+        AssumedShape { encoding: Encoding::Plain, is_nullable: true, ..AssumedShape::new(KuduType::Int64) };
+    let whole = Whole { name: "large".into(), shape, field, bytes, array };
+    let pages = whole.data_pages();
+    assert!(pages.len() > 4, "{}", pages.len());
+    let mut damaged = whole.bytes[..whole.reader().metadata().blocks_end as usize].to_vec();
+    let start = pages[2].offset as usize;
+    damaged[start..start + 100].fill(0xaa);
+    check_all_but(
+        &whole,
+        &tolerant(&recover(&whole, damaged)),
+        &[pages[2].rows.clone().unwrap()],
+        "block and footer",
+    );
+}
+
 #[test]
 fn a_damaged_value_index_does_not_stop_a_tolerant_scan() {
     let array: ArrayRef = Arc::new(Int32Array::from_iter_values(0..3000));
@@ -526,7 +550,7 @@ fn messages_say_where_what_was_expected_and_what_was_found() {
         ),
         (
             with_dictionary_code(dict()),
-            "t.cfile: cfile data block at byte 16: expected a code below 1, found 1",
+            "t.cfile: cfile data block at byte 16: expected codewords below 1, found 1",
         ),
     ];
     for (number, (bytes, wanted)) in cases.into_iter().enumerate() {

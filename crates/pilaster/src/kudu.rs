@@ -9,8 +9,9 @@ pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, En
 use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, MANIFEST_NAME};
-pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry};
+pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry, TabletLog};
 pub use pilaster_kudu::tablet::LogUse;
+pub use pilaster_kudu::wal::LogLine;
 
 use crate::convert::ConvertSummary;
 use crate::ls::{Entry, State};

@@ -93,6 +93,12 @@ impl CellCursor {
         Self { file, wanted, place: Place::Nowhere, current: None, ahead: VecDeque::new(), salvage }
     }
 
+    /// Finds blocks without the index if that is damaged.
+    pub fn over_damage(mut self) -> Self {
+        self.salvage.get_or_insert_with(|| salvage_map(&self.file));
+        self
+    }
+
     fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
         let mut pieces = Pieces::default();
         let mut row = rows.start;

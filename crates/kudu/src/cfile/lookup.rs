@@ -93,7 +93,8 @@ impl CFile {
         Ok((after, false))
     }
 
-    fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
+    /// The encoded key of a value of this file.
+    pub fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
         let data_type = self.metadata().data_type;
         let stored = stored_form(&values.slice(index, 1), data_type.physical())
             .ok_or_else(|| pilaster_core::Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;

@@ -16,7 +16,7 @@
 //! | `decode` | payload → Arrow |
 //! | `file`, `cursor`, `lookup` | an open file; its cells by row; rows by key |
 //! | `kinds`, `bloom` | what the rows of a file are: cells, deltas, bloom blocks |
-//! | `walk`, `recover` | blocks without an index or a footer |
+//! | `walk`, `resync`, `recover` | blocks without an index or a footer |
 //! | `reader`, `describe`, `verify` | the dataset |
 //! | `write` | Arrow → CFile |
 
@@ -34,6 +34,7 @@ mod metadata;
 mod proto;
 mod reader;
 mod recover;
+mod resync;
 mod types;
 mod verify;
 mod walk;

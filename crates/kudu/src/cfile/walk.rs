@@ -2,7 +2,8 @@
 //!
 //! Blocks touch each other, so walking from the header finds them one after the other, if the end of each can be told:
 //! by the lengths most encodings carry, or by its checksum, which stands right behind the bytes it covers. What is found
-//! is believed only if it decodes. After a damaged block the walk tries every byte as the start of the next one.
+//! is believed only if it decodes. After a damaged block the next one is found by its checksum, or, in files without
+//! checksums, by trying every byte as its start.
 
 use bytes::Bytes;
 use pilaster_core::Result;
@@ -16,13 +17,16 @@ use super::decode::{
 use super::file::{CFile, LocatedBlock};
 use super::index::{IndexNode, IndexTree};
 use super::metadata::{BlockPointer, Version};
+use super::resync::checksummed_stretches;
 use super::types::{Compression, Encoding, Physical};
 
 /// Longest stretch in which the end of a block is looked for when nothing tells its length.
 const LONGEST_SEARCH_BYTES: usize = 1 << 20;
-/// Bytes that may be passed through the checksum while looking for blocks behind damage, per byte of the file: beyond
-/// this a walk would take hours.
+/// Bytes that may be decoded while looking for blocks behind damage in a file without checksums, per byte of the file:
+/// beyond this a walk would take hours.
 const SEARCH_BUDGET_PER_BYTE: u64 = 4096;
+/// Bytes behind damage that are looked at together as possible starts of a block.
+const STARTS_AT_ONCE: usize = 1 << 20;
 /// How much of the file is in memory during a walk.
 const WINDOW_BYTES: u64 = 2 * MAX_UNCOMPRESSED_BYTES;
 
@@ -63,25 +67,39 @@ pub(crate) fn walk(file: &CFile) -> Found {
     let mut is_lost = false;
     while at < end && budget > 0 {
         let Ok(rest) = window.from(at) else { break };
-        match next_block(file, at, &rest, is_lost, &mut budget) {
-            Some((length, kind)) => {
-                let size = u32::try_from(length).unwrap_or(u32::MAX);
-                let pointer = BlockPointer { offset: at, size };
+        let next = if is_lost && file.metadata().has_checksums() {
+            block_behind_damage(file, at, &rest)
+        } else {
+            next_block(file, at, &rest, &mut budget)
+        };
+        match next {
+            Some((pointer, kind)) => {
                 match kind {
                     Kind::Data(rows) => found.data.push(LocatedBlock { pointer, rows }),
                     Kind::Dictionary => found.dictionary = Some(pointer),
                     Kind::Index => {}
                 }
-                at = at.saturating_add(length as u64);
+                at = pointer.end();
                 is_lost = false;
             }
             None => {
-                at = at.saturating_add(1);
+                let passed = if is_lost && file.metadata().has_checksums() { STARTS_AT_ONCE } else { 1 };
+                at = at.saturating_add(passed as u64);
                 is_lost = true;
             }
         }
     }
     found
+}
+
+/// The first block that begins somewhere in the next [`STARTS_AT_ONCE`] bytes, found by its checksum.
+fn block_behind_damage(file: &CFile, at: u64, rest: &Bytes) -> Option<(BlockPointer, Kind)> {
+    let searched = rest.get(..rest.len().min(STARTS_AT_ONCE + LONGEST_SEARCH_BYTES))?;
+    checksummed_stretches(searched, STARTS_AT_ONCE, LONGEST_SEARCH_BYTES).into_iter().find_map(|stretch| {
+        let offset = at.saturating_add(stretch.start as u64);
+        let pointer = BlockPointer { offset, size: u32::try_from(stretch.len()).ok()? };
+        Some((pointer, classify(file, offset, rest.slice(stretch))?))
+    })
 }
 
 /// A part of the file in memory, moved along as the walk goes.
@@ -113,35 +131,25 @@ enum Kind {
     Dictionary,
 }
 
-/// The length and kind of the block that begins with `rest`, if one does.
-fn next_block(
-    file: &CFile,
-    offset: u64,
-    rest: &Bytes,
-    is_lost: bool,
-    budget: &mut u64,
-) -> Option<(usize, Kind)> {
-    let metadata = file.metadata();
-    let checksum_bytes = if metadata.has_checksums() { 4 } else { 0 };
-    let try_length = |length: usize| -> Option<(usize, Kind)> {
+/// The block that begins with `rest`, if one does.
+fn next_block(file: &CFile, offset: u64, rest: &Bytes, budget: &mut u64) -> Option<(BlockPointer, Kind)> {
+    let checksum_bytes = if file.metadata().has_checksums() { 4 } else { 0 };
+    let try_length = |length: usize| {
         let stored = rest.get(..length).map(|_| rest.slice(..length))?;
-        Some((length, classify(file, offset, stored)?))
+        let pointer = BlockPointer { offset, size: u32::try_from(length).ok()? };
+        Some((pointer, classify(file, offset, stored)?))
     };
     // What tells its own length needs one look only.
-    if let Some(payload_length) = stated_length(file, rest)
-        && let Some(block) = try_length(payload_length.saturating_add(checksum_bytes))
-    {
-        return Some(block);
+    if let Some(payload_length) = stated_length(file, rest) {
+        *budget = budget.saturating_sub(payload_length.min(rest.len()) as u64);
+        if let Some(block) = try_length(payload_length.saturating_add(checksum_bytes)) {
+            return Some(block);
+        }
     }
-    if checksum_bytes == 0 || (is_lost && !looks_like_a_start(file, rest)) {
+    if checksum_bytes == 0 {
         return None;
     }
-    let most = match metadata.compression {
-        Compression::None => LONGEST_SEARCH_BYTES,
-        _ => usize::try_from(MAX_UNCOMPRESSED_BYTES).unwrap_or(usize::MAX).min(LONGEST_SEARCH_BYTES),
-    };
-    let searched = rest.get(..most.min(rest.len())).unwrap_or_default();
-    *budget = budget.saturating_sub(searched.len() as u64);
+    let searched = rest.get(..LONGEST_SEARCH_BYTES.min(rest.len())).unwrap_or_default();
     block_ends(searched).find_map(try_length)
 }
 
@@ -179,20 +187,6 @@ const fn crc_table() -> [u32; 256] {
         index += 1;
     }
     table
-}
-
-/// A cheap look before the expensive one.
-fn looks_like_a_start(file: &CFile, rest: &[u8]) -> bool {
-    let word =
-        |at: usize| rest.get(at..).and_then(|r| r.first_chunk::<4>()).map(|four| u32::from_le_bytes(*four));
-    let metadata = file.metadata();
-    match (metadata.compression, metadata.is_nullable || metadata.is_array) {
-        (Compression::None, false) => {
-            word(0).zip(word(4)).is_some_and(|(a, b)| u64::from(a.max(b)) <= metadata.num_values)
-        }
-        (Compression::None, true) => true,
-        _ => word(0).is_some_and(|size| size > 0 && u64::from(size) <= MAX_UNCOMPRESSED_BYTES),
-    }
 }
 
 /// What the stored bytes of a block are, if they are a block: right checksum, and a payload that decodes.

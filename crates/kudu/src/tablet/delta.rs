@@ -72,6 +72,11 @@ impl DeltaFile {
         DeltaCursor { delta: Arc::clone(self), current: None }
     }
 
+    /// First row of each block.
+    pub fn first_rows(&self) -> Vec<u64> {
+        self.blocks.iter().map(|(row, _)| *row).collect()
+    }
+
     pub fn name(&self) -> &str {
         self.file.name()
     }
@@ -119,6 +124,22 @@ pub(crate) struct DeltaCursor {
 }
 
 impl DeltaCursor {
+    /// Calls `each` with row, timestamp and list of every change of block number `number`.
+    pub fn for_each_of_block(
+        &mut self,
+        number: usize,
+        mut each: impl FnMut(u64, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let delta = Arc::clone(&self.delta);
+        let Some((_, pointer)) = delta.blocks.get(number) else { return Ok(()) };
+        let block = delta.read_block(*pointer)?;
+        for (list, &(row, timestamp, at)) in block.lists.iter().zip(&block.keys) {
+            let list = list.and_then(|list| list.get(at..)).unwrap_or_default();
+            each(row, timestamp, list).at(delta.name(), pointer.offset, PART)?;
+        }
+        Ok(())
+    }
+
     /// Calls `each` with row, timestamp and list of every change of `rows`, in file order.
     pub fn for_each(
         &mut self,
