@@ -20,19 +20,22 @@ use std::marker::PhantomData;
 const MAX_INLINE_LEN: u32 = 12;
 
 /// For each length of an inline string, the bits of its bytes.
-static INLINE_BITS: [u128; 13] = {
+static INLINE_BITS: [u128; 13] = inline_bits();
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "evaluated at compile time, where a wrong index fails the build"
+)]
+const fn inline_bits() -> [u128; 13] {
     let mut bits = [0; 13];
     let mut len = 1;
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "evaluated at compile time, where a wrong index fails the build"
-    )]
     while len < bits.len() {
         bits[len] = (bits[len - 1] << 8) | 0xff;
         len += 1;
     }
     bits
-};
+}
 
 /// What the strings of a view array may hold: text or any bytes.
 pub trait ViewKind: ByteViewType + sealed::Sealed {
