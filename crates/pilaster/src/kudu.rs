@@ -22,10 +22,7 @@ use crate::paths;
 #[derive(Debug, Clone, Default)]
 pub struct KuduOptions {
     assumed_shape: Option<AssumedShape>,
-    log: LogUse,
-    replica: Option<String>,
-    tablet: Option<String>,
-    server_key: Option<String>,
+    store: KuduStoreOptions,
 }
 
 impl KuduOptions {
@@ -36,31 +33,11 @@ impl KuduOptions {
         self
     }
 
-    /// Whether rows that stand in the write-ahead log only are given; they are unless told otherwise.
+    /// How servers' folders are read: log, replica, tablet, server key. Checksums, limits and the time come from
+    /// [`OpenOptions`].
     #[must_use]
-    pub fn with_log(mut self, log: LogUse) -> Self {
-        self.log = log;
-        self
-    }
-
-    /// Read the replicas of the server with this uuid, or the start of one.
-    #[must_use]
-    pub fn with_replica(mut self, replica: Option<String>) -> Self {
-        self.replica = replica;
-        self
-    }
-
-    /// Read only the tablet with this id, or the start of one.
-    #[must_use]
-    pub fn with_tablet(mut self, tablet: Option<String>) -> Self {
-        self.tablet = tablet;
-        self
-    }
-
-    /// The clear server key in hex, for disks encrypted with a key management service.
-    #[must_use]
-    pub fn with_server_key(mut self, key: Option<String>) -> Self {
-        self.server_key = key;
+    pub fn with_store(mut self, store: KuduStoreOptions) -> Self {
+        self.store = store;
         self
     }
 
@@ -75,13 +52,8 @@ impl KuduOptions {
 /// # Errors
 /// If they are no roots of a Kudu server, or cannot be read by this build.
 pub fn open_store(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStore> {
-    let kudu = options.kudu();
-    let store_options = KuduStoreOptions::default()
+    let store_options = (options.kudu().store.clone())
         .with_cfile_options(cfile_options(options))
-        .with_log(kudu.log)
-        .with_replica(kudu.replica.clone())
-        .with_tablet(kudu.tablet.clone())
-        .with_server_key(kudu.server_key.clone())
         .with_as_of(options.as_of().map(parse_as_of).transpose()?);
     KuduStore::open(folders, store_options)
 }
