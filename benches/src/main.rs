@@ -9,7 +9,7 @@ mod operation;
 mod report;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -18,7 +18,7 @@ use content::Content;
 use format::{BenchFormat, Codec};
 use measure::{Measurement, Task, size_of};
 use operation::Operation;
-use report::Report;
+use report::{Line, Report};
 use table::Table;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -101,6 +101,11 @@ fn chosen_formats(names: Option<&[String]>) -> Result<Vec<&'static dyn BenchForm
         .collect()
 }
 
+/// Where the table of a format and a codec lies.
+fn place(folder: &Path, format: &dyn BenchFormat, codec: Codec) -> PathBuf {
+    folder.join(format!("lineitem-{}-{}", format.name(), codec.name()))
+}
+
 fn compare(arguments: &Arguments) -> Result<Report> {
     let formats = chosen_formats(arguments.formats.as_deref())?;
     let operations = arguments.operations.clone().unwrap_or_else(Operation::all);
@@ -115,69 +120,68 @@ fn compare(arguments: &Arguments) -> Result<Report> {
         folder.disable_cleanup(true);
         eprintln!("files in {}", folder.path().display());
     }
-    let place = |format: &dyn BenchFormat, codec: Codec| {
-        folder.path().join(format!("lineitem-{}-{}", format.name(), codec.name()))
-    };
 
     let table = Table::generate(arguments.rows)?;
     let rows = table.rows;
     let expected = operations
         .iter()
-        .map(|operation| Content::of(operation.expected(&table)?))
+        .map(|operation| Ok((operation, Content::of(operation.expected(&table)?)?)))
         .collect::<Result<Vec<_>>>()?;
     for &codec in &arguments.codec {
         for &format in &formats {
-            let path = place(format, codec);
+            let path = place(folder.path(), format, codec);
             format.write(&table, &path, codec)?;
-            for (operation, expected) in operations.iter().zip(&expected) {
-                if *operation == Operation::Write {
-                    continue;
-                }
-                let found = Content::of(operation.read(format, &path, rows)?)?;
-                if found != *expected {
-                    return Err(format!(
-                        "{operation} of {}: expected {expected:?}, found {found:?}",
-                        format.name()
-                    )
-                    .into());
-                }
-            }
+            check(format, &path, rows, &expected)?;
         }
     }
     drop(table);
 
     let mut report = Report { rows, lines: Vec::new() };
-    for (operation, content) in operations.iter().zip(&expected) {
+    for (operation, content) in expected {
         for &codec in &arguments.codec {
-            let mut fastest: Vec<Option<Measurement>> = vec![None; formats.len()];
-            for _ in 0..arguments.rounds.max(1) {
-                for (format, fastest) in formats.iter().zip(&mut fastest) {
-                    let mut path = place(*format, codec);
-                    if *operation == Operation::Write {
-                        path.set_extension("write");
-                    }
-                    let task = Task {
-                        format: format.name().into(),
-                        operation: operation.clone(),
-                        codec,
-                        path,
-                        rows,
-                        iterations: arguments.iterations,
-                        seconds: arguments.seconds,
-                        clock: arguments.clock,
-                    };
-                    let measured = task.run_apart()?;
-                    *fastest = Some(fastest.map_or(measured, |best| best.better(measured)));
-                }
-            }
-            let baseline = fastest.first().copied().flatten();
-            for (format, measured) in formats.iter().zip(&fastest) {
-                let Some(measured) = *measured else { continue };
-                let file_bytes = size_of(&place(*format, codec))?;
-                let baseline = baseline.filter(|_| format.name() != formats::BASELINE);
-                report.add(operation, codec, format.name(), measured, content.bytes, file_bytes, baseline);
+            let tasks: Vec<Task> = formats
+                .iter()
+                .map(|format| Task {
+                    format: format.name().into(),
+                    operation: operation.clone(),
+                    codec,
+                    path: place(folder.path(), *format, codec),
+                    rows,
+                    iterations: arguments.iterations,
+                    seconds: arguments.seconds,
+                    clock: arguments.clock,
+                })
+                .collect();
+            let measured = take_turns(&tasks, arguments.rounds)?;
+            let baseline = measured.first().copied();
+            for (task, measured) in tasks.iter().zip(measured) {
+                let baseline = baseline.filter(|_| task.format != formats::BASELINE);
+                report.lines.push(Line::new(task, measured, content.bytes, size_of(&task.path)?, baseline));
             }
         }
     }
     Ok(report)
+}
+
+/// Refuses a table that does not read back as it was written.
+fn check(format: &dyn BenchFormat, path: &Path, rows: usize, all: &[(&Operation, Content)]) -> Result<()> {
+    for (operation, expected) in all.iter().filter(|(operation, _)| **operation != Operation::Write) {
+        let found = Content::of(operation.read(format, path, rows)?)?;
+        if found != *expected {
+            let name = format.name();
+            return Err(format!("{operation} of {name}: expected {expected:?}, found {found:?}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs each task `rounds` times, one after the other, and gives the fastest of each.
+fn take_turns(tasks: &[Task], rounds: usize) -> Result<Vec<Measurement>> {
+    let mut fastest = tasks.iter().map(Task::run_apart).collect::<Result<Vec<_>>>()?;
+    for _ in 1..rounds {
+        for (task, fastest) in tasks.iter().zip(&mut fastest) {
+            *fastest = fastest.better(task.run_apart()?);
+        }
+    }
+    Ok(fastest)
 }

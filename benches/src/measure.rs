@@ -28,7 +28,7 @@ pub struct Task {
     pub operation: Operation,
     #[arg(long, value_enum)]
     pub codec: Codec,
-    /// The written table; for writing, where to write.
+    /// The written table; writing goes beside it.
     #[arg(long)]
     pub path: PathBuf,
     #[arg(long)]
@@ -116,11 +116,12 @@ impl Task {
         let _ = fs::write("/proc/self/clear_refs", "5");
         let before = memory("VmRSS");
         let mut fastest = Duration::MAX;
+        let path = self.path.with_extension("again");
         for _ in self.repetitions() {
             let start = self.clock.start();
-            format.write(&table, &self.path, self.codec)?;
+            format.write(&table, &path, self.codec)?;
             fastest = fastest.min(start.elapsed());
-            remove(&self.path)?;
+            remove(&path)?;
         }
         let peak_bytes = memory("VmHWM").zip(before).map(|(peak, before)| peak.saturating_sub(before));
         Ok(Measurement { seconds: fastest.as_secs_f64(), rows: table.rows, peak_bytes })
@@ -129,7 +130,12 @@ impl Task {
 
 /// Removes a file or a folder.
 fn remove(path: &Path) -> Result<()> {
-    Ok(if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? })
+    if path.is_dir() {
+        fs::remove_dir_all(path)?;
+    } else {
+        fs::remove_file(path)?;
+    }
+    Ok(())
 }
 
 /// Bytes of a file, or of all files in a folder.

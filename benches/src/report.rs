@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::format::Codec;
-use crate::measure::Measurement;
-use crate::operation::Operation;
+use crate::measure::{Measurement, Task};
 
 /// One operation of one format with one codec.
 #[derive(Debug, Clone, Serialize)]
@@ -30,22 +29,20 @@ pub struct Report {
     pub lines: Vec<Line>,
 }
 
-impl Report {
+impl Line {
+    /// What was measured of a task that wrote or read `value_bytes` bytes of Arrow values; `baseline` is the same of Parquet.
     #[expect(clippy::cast_precision_loss, reason = "speeds need not be exact")]
-    pub fn add(
-        &mut self,
-        operation: &Operation,
-        codec: Codec,
-        format: &str,
+    pub fn new(
+        task: &Task,
         measured: Measurement,
         value_bytes: u64,
         file_bytes: u64,
         baseline: Option<Measurement>,
-    ) {
-        self.lines.push(Line {
-            operation: operation.to_string(),
-            codec,
-            format: format.to_string(),
+    ) -> Self {
+        Self {
+            operation: task.operation.to_string(),
+            codec: task.codec,
+            format: task.format.clone(),
             seconds: measured.seconds,
             rows: measured.rows,
             rows_per_second: measured.rows as f64 / measured.seconds,
@@ -53,9 +50,11 @@ impl Report {
             file_bytes,
             peak_bytes: measured.peak_bytes,
             ratio: baseline.map(|baseline| baseline.seconds / measured.seconds),
-        });
+        }
     }
+}
 
+impl Report {
     /// A Markdown table, and the geometric mean of the scans of one column.
     pub fn to_markdown(&self) -> String {
         let mut text = String::from(
