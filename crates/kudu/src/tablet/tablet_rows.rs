@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_select::filter::FilterBuilder;
 use bytes::Bytes;
-use pilaster_core::Result;
+use pilaster_core::{LossLog, Result};
 
 use super::merge::{KeyedRows, Merge, SomeRows};
 use super::rowset::{RowSet, RowSetReader, Snapshot};
@@ -93,13 +93,15 @@ impl Unit {
         rowset.is_plain(&ids, snapshot).then_some((rowset, rows))
     }
 
-    /// Reads `columns` of the unit's live rows in key order; `keys` are read too where rows must be merged.
+    /// Reads `columns` of the unit's live rows in key order; `keys` are read too where rows must be merged. With `losses`
+    /// keys that are live twice are noted and left out.
     pub fn read(
         &self,
         columns: &[KuduColumn],
         keys: &[KuduColumn],
         snapshot: Snapshot,
         batch_size: usize,
+        losses: Option<Arc<LossLog>>,
     ) -> Result<UnitRows> {
         if self.rowsets.len().saturating_add(usize::from(self.memory.is_some())) == 1 {
             let mut sources = self.sources(columns, snapshot, batch_size)?;
@@ -108,7 +110,7 @@ impl Unit {
         let others = columns.iter().filter(|column| !keys.contains(column));
         let all: Vec<KuduColumn> = keys.iter().chain(others).cloned().collect();
         let key_types = keys.iter().map(|column| column.field().data_type().clone()).collect();
-        let merge = Merge::new(self.sources(&all, snapshot, batch_size)?, key_types, batch_size)?;
+        let merge = Merge::new(self.sources(&all, snapshot, batch_size)?, key_types, batch_size, losses)?;
         let positions =
             columns.iter().filter_map(|column| all.iter().position(|known| known == column)).collect();
         Ok(UnitRows::Merged { merge: Box::new(merge), positions })
