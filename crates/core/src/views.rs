@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use arrow_array::types::{BinaryViewType, StringViewType};
 use arrow_buffer::{Buffer, NullBuffer};
 use pilaster_encoding::views;
 
@@ -20,20 +21,62 @@ pub enum ByteKind {
     Binary,
 }
 
+/// Makes one view array of the strings of one or more blocks.
+#[derive(Debug)]
+pub struct ViewBuilder(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Text(views::ViewBuilder<StringViewType>),
+    Binary(views::ViewBuilder<BinaryViewType>),
+}
+
+impl ViewBuilder {
+    /// Room for so many strings.
+    pub fn with_capacity(kind: ByteKind, strings: usize) -> Self {
+        Self(match kind {
+            ByteKind::Text => Kind::Text(views::ViewBuilder::with_capacity(strings)),
+            ByteKind::Binary => Kind::Binary(views::ViewBuilder::with_capacity(strings)),
+        })
+    }
+
+    /// Appends the strings `values[offsets[i]..offsets[i + 1]]`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Corrupt`] if the offsets descend or reach past the end, or text is not UTF-8.
+    pub fn append(&mut self, values: Buffer, offsets: &[u32]) -> Result<()> {
+        match &mut self.0 {
+            Kind::Text(builder) => builder.append(values, offsets)?,
+            Kind::Binary(builder) => builder.append(values, offsets)?,
+        }
+        Ok(())
+    }
+
+    /// The array, with nulls where `nulls` says so.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Corrupt`] if there are not as many nulls as strings.
+    pub fn finish(self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        Ok(match self.0 {
+            Kind::Text(builder) => Arc::new(builder.finish(nulls)?),
+            Kind::Binary(builder) => Arc::new(builder.finish(nulls)?),
+        })
+    }
+}
+
 /// A view array whose value `i` is `values[offsets[i]..offsets[i + 1]]`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Corrupt`] if the offsets descend or reach past the end, or text is not UTF-8.
+/// As [`ViewBuilder::append`] and [`ViewBuilder::finish`].
 pub fn view_array(
     kind: ByteKind,
     values: Buffer,
     offsets: &[u32],
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    Ok(match kind {
-        ByteKind::Text => Arc::new(views::text(values, offsets, nulls)?),
-        ByteKind::Binary => Arc::new(views::binary(values, offsets, nulls)?),
-    })
+    let mut builder = ViewBuilder::with_capacity(kind, offsets.len().saturating_sub(1));
+    builder.append(values, offsets)?;
+    builder.finish(nulls)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
     missing_docs,
     clippy::arithmetic_side_effects,
     clippy::expect_used,
+    clippy::indexing_slicing,
     reason = "the harness writes public functions, and a benchmark computes on numbers it chose itself"
 )]
 

@@ -98,7 +98,13 @@ impl KuduTable {
                 return Err(Error::invalid(format!("no split number {index}: there are {count}")));
             }
             if !is_salvage {
-                return Ok(self.0.units.get(index).cloned().into_iter().collect());
+                let unit = self.0.units.get(index).cloned();
+                let keys = predicate.map(|predicate| key_range(predicate, &self.0.schema));
+                let unit = match (unit, keys) {
+                    (Some(unit), Some(keys)) => unit.within(&keys)?,
+                    (unit, _) => unit,
+                };
+                return Ok(unit.into_iter().collect());
             }
             // There may be more or fewer units than splits: the last split takes the rest.
             let mut units = all_units(tablets, &KeyRange::default())?.into_iter().skip(index);
@@ -240,6 +246,11 @@ impl Dataset for KuduTable {
             request.predicate.as_ref().map(|predicate| predicate.bind(&self.0.arrow)).transpose()?;
         // Positions count all rows, so nothing may be pruned before they are counted.
         let by_position = request.rows.is_some() || request.row_numbers.is_some();
+        if by_position && request.split.is_some() {
+            return Err(Error::invalid(
+                "the rows of a split have no positions in a table that is merged by key",
+            ));
+        }
         let mut units = self.units(request, pruning.as_ref().filter(|_| !by_position))?;
         units.reverse();
         Ok(Box::new(TableScan {

@@ -86,6 +86,22 @@ fn cut(unit: Unit) -> Vec<Unit> {
 }
 
 impl Unit {
+    /// The part of the unit whose keys lie in a range; `None` if there is none.
+    pub fn within(self, keys: &KeyRange) -> Result<Option<Self>> {
+        let mut rowsets = Vec::with_capacity(self.rowsets.len());
+        for (rowset, rows) in self.rowsets {
+            let found = rowset.rows_between(&keys.start, &keys.end)?;
+            let rows = rows.start.max(found.start)..rows.end.min(found.end);
+            if !rows.is_empty() {
+                rowsets.push((rowset, rows));
+            }
+        }
+        let overlaps =
+            |memory: &Arc<MemoryRows>| memory.key_range().is_some_and(|(min, max)| keys.overlaps(min, max));
+        let memory = self.memory.filter(overlaps);
+        Ok((!rowsets.is_empty() || memory.is_some()).then_some(Self { rowsets, memory }))
+    }
+
     /// The only rowset of the unit, if no change touches these columns or the existence of its rows.
     pub fn plain(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Option<(&Arc<RowSet>, &Range<u64>)> {
         let ([(rowset, rows)], None) = (self.rowsets.as_slice(), &self.memory) else { return None };

@@ -341,14 +341,14 @@ impl<'a> Replay<'a> {
         let pending = std::mem::take(&mut self.pending);
         let mut commits = std::mem::take(&mut self.commits);
         // Raft decides in order: with one operation all before it are committed.
-        let decided = match self.method {
-            Method::ByStores => None,
-            Method::ByTime => commits.keys().max().copied(),
-        };
+        let decided = commits.keys().max().copied();
         for (index, message) in pending {
             let commit = commits.remove(&index);
             let is_decided = Some(index) <= decided;
             let played = match (commit, uncommitted) {
+                (Some(commit), _) if matches!(self.method, Method::ByStores) => {
+                    self.play_committed(&message, &commit)
+                }
                 (commit, _) if is_decided => self.decide(&message, commit.as_ref()),
                 (Some(commit), Uncommitted::Apply) => self.play_committed(&message, &commit),
                 (_, Uncommitted::Leave) => {

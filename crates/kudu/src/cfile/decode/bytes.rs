@@ -146,9 +146,7 @@ pub(super) fn read(
     nulls: Option<NullBuffer>,
     kind: ByteKind,
 ) -> Result<ArrayRef> {
-    let wanted = offsets
-        .get(dense.start..dense.end.saturating_add(1))
-        .ok_or_else(|| Error::invalid(format!("values {dense:?} of {}", offsets.len().saturating_sub(1))))?;
+    let wanted = offsets_of(offsets, &dense)?;
     match nulls {
         None => view_array(kind, bytes.clone(), wanted, None),
         Some(nulls) => {
@@ -156,6 +154,13 @@ pub(super) fn read(
             view_array(kind, bytes.clone(), &spread, Some(nulls))
         }
     }
+}
+
+/// The offsets of the values `dense`, with the end of the last one.
+pub(super) fn offsets_of<'a>(offsets: &'a [u32], dense: &Range<usize>) -> Result<&'a [u32]> {
+    offsets
+        .get(dense.start..dense.end.saturating_add(1))
+        .ok_or_else(|| Error::invalid(format!("values {dense:?} of {}", offsets.len().saturating_sub(1))))
 }
 
 /// Offsets with an empty value for each null.

@@ -156,6 +156,19 @@ impl DecodedBlock {
         read_values(&self.values, dense, nulls, form, target)
     }
 
+    /// The bytes and offsets of the rows `range`, if they are strings in plain and none of them is null.
+    pub fn plain_strings(&mut self, range: Range<usize>) -> Result<Option<(Buffer, &[u32])>> {
+        let Values::Bytes { bytes, offsets } = &self.values else { return Ok(None) };
+        let dense = match &mut self.validity {
+            None => range,
+            Some(validity) => match validity.read(range) {
+                (None, dense) => dense,
+                (Some(_), _) => return Ok(None),
+            },
+        };
+        Ok(Some((bytes.clone(), bytes::offsets_of(offsets, &dense)?)))
+    }
+
     /// Makes every value once, so that nothing in the block can fail later.
     pub fn check(&mut self, target: &Target) -> Result<()> {
         let mut start = 0;
