@@ -57,7 +57,9 @@ impl KuduTable {
         log: LogUse,
     ) -> Result<Self> {
         tablets.sort_by(|a, b| a.metadata.partition.start.cmp(&b.metadata.partition.start));
-        let newest = tablets.iter().max_by_key(|tablet| tablet.schema_version);
+        // A tablet that may not be of this table has no say.
+        let sure = |tablet: &&Tablet| tablet.replica.doubtful_tables.iter().all(|table| *table != name);
+        let newest = tablets.iter().filter(sure).max_by_key(|tablet| tablet.schema_version);
         let schema = newest.map(|tablet| tablet.schema.clone()).unwrap_or_default();
         let units = if tablets.iter().any(Tablet::is_damaged) {
             // Keys that cannot be read must not keep the rest from being salvaged.
@@ -422,7 +424,12 @@ impl TableScan {
             let wanted = rowset.intact(rows.clone());
             return Ok(Current::Plain(positional::scan(&columns, &self.read_schema, &request, &wanted)?));
         }
-        Ok(Current::Rows(unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size)?))
+        let losses = match &self.request.on_damage {
+            OnDamage::Stop => None,
+            OnDamage::Skip(losses) => Some(Arc::clone(losses)),
+        };
+        let rows = unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size, losses)?;
+        Ok(Current::Rows(rows))
     }
 
     /// Numbers, filters and projects rows.

@@ -18,7 +18,8 @@ use crate::messages::{
     required,
 };
 use crate::tablet::{
-    ChangeBuilder, ChangeKind, History, KuduSchema, RowSet, Snapshot, TabletMetadata, TransactionState,
+    ChangeBuilder, ChangeKind, History, KuduColumn, KuduSchema, RowSet, Snapshot, TabletMetadata,
+    TransactionState,
 };
 
 /// What to do with operations that were replicated but not committed.
@@ -150,6 +151,14 @@ impl<'a> Replay<'a> {
         if is_same_version {
             finding.severity = Severity::Warning;
             self.schema = known.clone();
+        } else {
+            // The superblock has a checksum: where both know a column, it is right.
+            for column in &mut self.schema.columns {
+                let index = column.id.and_then(|id| known.index_of_id(id));
+                if let Some(right) = index.and_then(|index| known.columns.get(index)) {
+                    *column = KuduColumn { name: column.name.clone(), ..right.clone() };
+                }
+            }
         }
         self.report.findings.push(finding);
     }
