@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pilaster::core::dataset::column_index;
+use pilaster::kudu::{AssumedShape, KuduOptions, LogUse};
 use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
 use pilaster_datafusion::RowFilter;
 
@@ -22,6 +23,26 @@ pub(crate) struct OpenArgs {
     /// Do not compare stored checksums
     #[arg(long)]
     no_checksums: bool,
+
+    /// Rows as they were at an earlier time: for Kudu a hybrid timestamp or a clock time (2024-05-31T12:00:00)
+    #[arg(long, value_name = "TIME")]
+    as_of: Option<String>,
+
+    /// Only this tablet of a Kudu table: its id, or the start of it
+    #[arg(long, value_name = "ID")]
+    tablet: Option<String>,
+
+    /// Read this server's replicas of Kudu tablets: its uuid, or the start of it
+    #[arg(long, value_name = "UUID")]
+    replica: Option<String>,
+
+    /// Only rows that a Kudu server had flushed: leave out what stands in the write-ahead log only
+    #[arg(long)]
+    no_wal: bool,
+
+    /// The clear server key in hex, for Kudu disks encrypted with a key management service
+    #[arg(long, value_name = "HEX", env = "PILASTER_KUDU_SERVER_KEY", hide_env_values = true)]
+    server_key: Option<String>,
 }
 
 impl OpenArgs {
@@ -30,7 +51,23 @@ impl OpenArgs {
         Ok(OpenOptions::default()
             .with_schema(schema)
             .with_verify_checksums(!self.no_checksums)
-            .with_table(self.table.clone()))
+            .with_table(self.table.clone())
+            .with_as_of(self.as_of.clone())
+            .with_kudu(self.kudu_options(None)))
+    }
+
+    /// As [`OpenArgs::options`], for a CFile whose footer is lost.
+    pub(crate) fn options_for(&self, shape: Option<AssumedShape>) -> Result<OpenOptions> {
+        Ok(self.options()?.with_kudu(self.kudu_options(shape)))
+    }
+
+    fn kudu_options(&self, shape: Option<AssumedShape>) -> KuduOptions {
+        KuduOptions::default()
+            .with_assumed_shape(shape)
+            .with_log(if self.no_wal { LogUse::Ignore } else { LogUse::Replay })
+            .with_replica(self.replica.clone())
+            .with_tablet(self.tablet.clone())
+            .with_server_key(self.server_key.clone())
     }
 }
 

@@ -15,6 +15,7 @@ impl Sheet {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
         table.remove_style(TableComponent::HorizontalLines);
+        table.remove_style(TableComponent::MiddleIntersections);
         table.set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(columns.iter().map(|name| name.strip_prefix('>').unwrap_or(name)));
         for (column, name) in table.column_iter_mut().zip(columns) {

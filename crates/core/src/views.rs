@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{BinaryType, ByteArrayType, Utf8Type};
-use arrow_array::{ArrayRef, BinaryViewArray, GenericByteArray, StringViewArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::ArrayRef;
+use arrow_array::types::{BinaryViewType, StringViewType};
+use arrow_buffer::{Buffer, NullBuffer};
+use pilaster_encoding::views;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What the bytes of a string column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,36 +21,62 @@ pub enum ByteKind {
     Binary,
 }
 
+/// Makes one view array of the strings of one or more blocks.
+#[derive(Debug)]
+pub struct ViewBuilder(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Text(views::ViewBuilder<StringViewType>),
+    Binary(views::ViewBuilder<BinaryViewType>),
+}
+
+impl ViewBuilder {
+    /// Room for so many strings.
+    pub fn with_capacity(kind: ByteKind, strings: usize) -> Self {
+        Self(match kind {
+            ByteKind::Text => Kind::Text(views::ViewBuilder::with_capacity(strings)),
+            ByteKind::Binary => Kind::Binary(views::ViewBuilder::with_capacity(strings)),
+        })
+    }
+
+    /// Appends the strings `values[offsets[i]..offsets[i + 1]]`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Corrupt`] if the offsets descend or reach past the end, or text is not UTF-8.
+    pub fn append(&mut self, values: Buffer, offsets: &[u32]) -> Result<()> {
+        match &mut self.0 {
+            Kind::Text(builder) => builder.append(values, offsets)?,
+            Kind::Binary(builder) => builder.append(values, offsets)?,
+        }
+        Ok(())
+    }
+
+    /// The array, with nulls where `nulls` says so.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Corrupt`] if there are not as many nulls as strings.
+    pub fn finish(self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        Ok(match self.0 {
+            Kind::Text(builder) => Arc::new(builder.finish(nulls)?),
+            Kind::Binary(builder) => Arc::new(builder.finish(nulls)?),
+        })
+    }
+}
+
 /// A view array whose value `i` is `values[offsets[i]..offsets[i + 1]]`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Corrupt`] if the offsets descend or reach past the end, or text is not UTF-8.
+/// As [`ViewBuilder::append`] and [`ViewBuilder::finish`].
 pub fn view_array(
     kind: ByteKind,
     values: Buffer,
-    offsets: Vec<i32>,
+    offsets: &[u32],
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    Ok(match kind {
-        ByteKind::Text => Arc::new(StringViewArray::from(&byte_array::<Utf8Type>(values, offsets, nulls)?)),
-        ByteKind::Binary => {
-            Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(values, offsets, nulls)?))
-        }
-    })
-}
-
-fn byte_array<T: ByteArrayType<Offset = i32>>(
-    values: Buffer,
-    offsets: Vec<i32>,
-    nulls: Option<NullBuffer>,
-) -> Result<GenericByteArray<T>> {
-    let ascending = offsets.first().is_some_and(|first| *first >= 0) && offsets.is_sorted();
-    if !ascending {
-        return Err(Error::corrupt("ascending string offsets", "offsets that descend"));
-    }
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    GenericByteArray::try_new(offsets, values, nulls)
-        .map_err(|error| Error::corrupt(format!("{} values", T::DATA_TYPE), error))
+    let mut builder = ViewBuilder::with_capacity(kind, offsets.len().saturating_sub(1));
+    builder.append(values, offsets)?;
+    builder.finish(nulls)
 }
 
 #[cfg(test)]
@@ -61,22 +88,20 @@ mod tests {
     proptest! {
         #[test]
         fn views_read_back_as_the_values(words in prop::collection::vec("[a-zà-ÿ]{0,20}", 0..50)) {
-            let mut offsets = vec![0i32];
+            let mut offsets = vec![0];
             for word in &words {
-                offsets.push(offsets.last().unwrap() + word.len() as i32);
+                offsets.push(offsets.last().unwrap() + word.len() as u32);
             }
-            let array = view_array(ByteKind::Text, words.concat().into_bytes().into(), offsets, None).unwrap();
+            let array = view_array(ByteKind::Text, words.concat().into_bytes().into(), &offsets, None).unwrap();
             prop_assert_eq!(array.as_string_view().iter().flatten().collect::<Vec<_>>(), words);
         }
     }
 
     #[test]
     fn bad_offsets_and_bad_text_are_refused() {
-        for (bytes, offsets) in
-            [(&b"abc"[..], vec![0, 2, 1]), (b"abc", vec![0, 4]), (b"\xff", vec![0, 1]), (b"", vec![])]
-        {
-            assert!(view_array(ByteKind::Text, bytes.to_vec().into(), offsets, None).is_err());
+        for (bytes, offsets) in [(&b"abc"[..], [0, 2, 1]), (b"abc", [0, 0, 4]), (b"\xff", [0, 0, 1])] {
+            assert!(view_array(ByteKind::Text, bytes.to_vec().into(), &offsets, None).is_err());
         }
-        assert!(view_array(ByteKind::Binary, b"\xff".to_vec().into(), vec![0, 1], None).is_ok());
+        assert!(view_array(ByteKind::Binary, b"\xff".to_vec().into(), &[0, 1], None).is_ok());
     }
 }

@@ -88,9 +88,9 @@ fn copy_of(error: DataFusionError) -> Result<Error, DataFusionError> {
         }
         ErrorKind::InvalidInput(message) => ErrorKind::InvalidInput(message.clone()),
         ErrorKind::Io(error) => ErrorKind::Io(std::io::Error::new(error.kind(), error.to_string())),
-        other => {
-            ErrorKind::InvalidInput(Error::new(ErrorKind::InvalidInput(format!("{other:?}"))).to_string())
-        }
+        ErrorKind::Arrow(error) => ErrorKind::InvalidInput(error.to_string()),
+        // Kinds that are not known yet keep at least their name.
+        other => ErrorKind::InvalidInput(format!("{other:?}")),
     };
     let copy = Error::new(kind);
     Ok(match own.position() {

@@ -75,6 +75,8 @@ pub mod prefix;
 pub mod rle;
 pub mod utf8;
 pub mod varint;
+#[cfg(feature = "arrow")]
+pub mod views;
 pub mod zigzag;
 
 pub use error::{DecodeError, Result};

@@ -31,14 +31,8 @@ pub fn validate(bytes: &[u8]) -> Result<()> {
 /// ```
 pub fn validate_slices(bytes: &[u8], offsets: &[u32]) -> Result<()> {
     let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return Ok(()) };
-    if let Some((i, pair)) = offsets.windows(2).enumerate().find(|(_, pair)| pair.first() > pair.last()) {
-        let found = pair.last().copied().unwrap_or(0).to_string();
-        return Err(DecodeError::new(i, "offsets that ascend", found));
-    }
-    let Some(text) = bytes.get(first as usize..last as usize) else {
-        let expected = format!("offsets of at most {}", bytes.len());
-        return Err(DecodeError::new(bytes.len(), expected, last.to_string()));
-    };
+    check_offsets(bytes, offsets)?;
+    let text = bytes.get(first as usize..last as usize).unwrap_or_default();
     if text.is_ascii() {
         return Ok(());
     }
@@ -51,6 +45,24 @@ pub fn validate_slices(bytes: &[u8], offsets: &[u32]) -> Result<()> {
         return Err(DecodeError::new(offset as usize, "the start of a character", "the middle of one"));
     }
     Ok(())
+}
+
+/// Refuses offsets that descend or leave `bytes`.
+pub(crate) fn check_offsets(bytes: &[u8], offsets: &[u32]) -> Result<()> {
+    let ascend = |pair: &[u32]| matches!(pair, [start, end] if start <= end);
+    // No early exit, so that the loop is vectorised.
+    if !offsets.windows(2).fold(true, |all, pair| all & ascend(pair)) {
+        let at = offsets.windows(2).position(|pair| !ascend(pair)).unwrap_or_default();
+        let found = offsets.get(at.saturating_add(1)).copied().unwrap_or_default().to_string();
+        return Err(DecodeError::new(at, "offsets that ascend", found));
+    }
+    match offsets.last() {
+        Some(&last) if last as usize > bytes.len() => {
+            let expected = format!("offsets of at most {}", bytes.len());
+            Err(DecodeError::new(bytes.len(), expected, last.to_string()))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,9 @@
 pub mod cfile;
 pub mod cfile_set;
 pub mod fs;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod key;
 mod messages;
 pub mod store;

@@ -1,16 +1,19 @@
 //! The disks of one or several servers: which tables are on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilaster_core::source::Source;
 use pilaster_core::verify::Finding;
 use pilaster_core::{Error, Result};
 
 use crate::cfile::CFileReaderOptions;
-use crate::fs::{FsRoots, Pbc, discover};
-use crate::tablet::{Blocks, KuduTable, LogUse, Replica, Snapshot, TabletMetadata, TabletState, voters};
+use crate::fs::{discover, find_blocks};
+use crate::tablet::{
+    Blocks, KuduTable, LogUse, Replica, Snapshot, TabletState, assign_tables, find_tablets, log_damage,
+    rebuild_rowsets, voters,
+};
+use crate::wal::{LogLine, lines};
 
 /// How to open the disks.
 #[derive(Debug, Clone, Default)]
@@ -102,6 +105,21 @@ pub struct TabletEntry {
     pub log_segments: Option<(u64, u64)>,
 }
 
+/// The log of a tablet.
+#[derive(Debug, Clone)]
+pub struct TabletLog {
+    /// Name of its table.
+    pub table: String,
+    /// Its id.
+    pub tablet: String,
+    /// Uuid of the server.
+    pub server: String,
+    /// Its entries, in order.
+    pub lines: Vec<LogLine>,
+    /// What is wrong with its segments.
+    pub findings: Vec<Finding>,
+}
+
 /// Whether anything in or below a folder is a root of a Kudu server.
 pub fn is_kudu_folder(folder: &std::path::Path) -> bool {
     discover(&[folder.to_path_buf()], None).is_ok_and(|servers| !servers.is_empty())
@@ -126,11 +144,32 @@ impl KuduStore {
         for roots in servers {
             findings.extend(roots.findings.iter().cloned());
             let pool = Arc::new(roots.pool());
-            let map = roots.blocks(&pool)?;
+            let mut map = roots.blocks(&pool)?;
+            let mut tablets = find_tablets(&roots, &pool);
+            let wanted: Vec<_> =
+                tablets.iter().flat_map(|tablet| tablet.metadata.wanted_blocks(&map, &pool)).collect();
+            find_blocks(&mut map, &wanted, &pool);
+            let mut claimed = wanted.iter().map(|block| block.id).collect();
+            for tablet in tablets.iter_mut().filter(|tablet| tablet.lacks_rowsets) {
+                let (rowsets, found) = rebuild_rowsets(&tablet.metadata.schema, &mut claimed, &map, &pool);
+                tablet.metadata.rowsets = rowsets;
+                findings.extend(found);
+            }
             findings.extend(map.findings.iter().cloned());
+            findings.extend(tablets.iter().filter_map(|tablet| tablet.damage.clone()));
             let blocks = Blocks { pool, map: Arc::new(map), options: options.cfile.clone() };
-            add_replicas(&Arc::new(roots), &blocks, &mut replicas, &mut findings);
+            let roots = Arc::new(roots);
+            replicas.extend(tablets.into_iter().map(|tablet| Replica {
+                voters: voters(&roots, &tablet.metadata.tablet_id, &blocks.pool),
+                metadata: tablet.metadata,
+                metadata_damage: tablet.damage,
+                doubtful_tables: Vec::new(),
+                server: roots.uuid.clone(),
+                roots: Arc::clone(&roots),
+                blocks: blocks.clone(),
+            }));
         }
+        assign_tables(&mut replicas);
         replicas.sort_by(|a, b| {
             let order = |replica: &Replica| {
                 (replica.metadata.table_name.clone(), replica.metadata.partition.start.clone())
@@ -181,6 +220,29 @@ impl KuduStore {
             .collect()
     }
 
+    /// The log of every tablet that the options choose: its tablet id and table name, its entries in order, and what is
+    /// wrong with it.
+    pub fn logs(&self) -> Vec<TabletLog> {
+        let wanted =
+            |asked: &Option<String>, found: &str| asked.as_ref().is_none_or(|asked| found.starts_with(asked));
+        let replicas = self.replicas.iter().filter(|replica| {
+            wanted(&self.options.tablet, &replica.metadata.tablet_id)
+                && wanted(&self.options.replica, &replica.server)
+        });
+        replicas
+            .map(|replica| {
+                let log = replica.log();
+                TabletLog {
+                    table: replica.metadata.table_name.clone(),
+                    tablet: replica.metadata.tablet_id.clone(),
+                    server: replica.server.clone(),
+                    lines: log.segments.iter().flat_map(lines).collect(),
+                    findings: log_damage(&log),
+                }
+            })
+            .collect()
+    }
+
     /// Opens a table; without a name, the only one there is.
     ///
     /// # Errors
@@ -202,16 +264,43 @@ impl KuduStore {
                 )));
             }
         };
+        self.check_identity(&name)?;
         let chosen = self.choose(&name)?;
-        let tablets: Vec<_> = chosen.into_iter().map(|replica| replica.open(self.options.log)).collect();
-        let snapshot = match self.options.as_of {
-            None => Snapshot::Latest,
-            Some(at) => {
-                check_history(&tablets, at)?;
-                Snapshot::At(at)
+        let snapshot = self.options.as_of.map_or(Snapshot::Latest, Snapshot::At);
+        let mut tablets: Vec<_> =
+            chosen.into_iter().map(|replica| replica.open(self.options.log, snapshot)).collect();
+        // A tablet without a superblock is part of the table if it fits no other; a plain scan stops all the same.
+        for replica in self.replicas.iter().filter(|_| self.options.tablet.is_none()) {
+            let Some(doubt) = replica.doubt(&name) else { continue };
+            let mut tablet = replica.open(self.options.log, snapshot);
+            if replica.doubtful_tables.len() > 1 {
+                tablet.rowsets.clear();
+                tablet.memory = Arc::default();
             }
-        };
-        KuduTable::new(name, tablets, snapshot)
+            tablet.findings.push(doubt);
+            tablets.push(tablet);
+        }
+        if let Snapshot::At(at) = snapshot {
+            check_history(&tablets, at)?;
+        }
+        KuduTable::new(name, tablets, snapshot, self.options.log)
+    }
+
+    /// Refuses a name that stands for several tables: disks of several clusters, or a table dropped and made again.
+    fn check_identity(&self, table: &str) -> Result<()> {
+        let named = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.metadata.table_name == table && is_readable(replica));
+        let ids: BTreeSet<_> = named.map(|replica| replica.metadata.table_id.as_str()).collect();
+        if ids.len() < 2 || self.options.tablet.is_some() {
+            return Ok(());
+        }
+        let ids: Vec<_> = ids.into_iter().collect();
+        Err(Error::invalid(format!(
+            "several tables are called \"{table}\": their ids are {}; give the disks of one cluster, or choose a tablet",
+            ids.join(", ")
+        )))
     }
 
     /// One replica of each tablet of a table: the one asked for, else the one whose log goes furthest.
@@ -237,7 +326,11 @@ impl KuduStore {
             )));
         }
         let freshest = |replicas: Vec<&'_ Replica>| -> Option<usize> {
-            replicas.iter().enumerate().max_by_key(|(_, replica)| replica.last_op()).map(|(index, _)| index)
+            replicas
+                .iter()
+                .enumerate()
+                .max_by_key(|(_, replica)| (replica.metadata_damage.is_none(), replica.last_op()))
+                .map(|(index, _)| index)
         };
         Ok(by_tablet
             .into_values()
@@ -264,38 +357,4 @@ fn check_history(tablets: &[crate::tablet::Tablet], at: u64) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-fn add_replicas(
-    roots: &Arc<FsRoots>,
-    blocks: &Blocks,
-    replicas: &mut Vec<Replica>,
-    findings: &mut Vec<Finding>,
-) {
-    for folder in roots.folders("tablet-meta") {
-        let names = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut paths: Vec<_> = names.filter(|path| is_tablet_id(path)).collect();
-        paths.sort();
-        for path in paths {
-            let name = path.display().to_string();
-            let read = blocks.pool.content(&path).and_then(|source: Arc<dyn Source>| {
-                TabletMetadata::parse(&name, &Pbc::single(source.as_ref())?)
-            });
-            match read {
-                Ok(metadata) => replicas.push(Replica {
-                    voters: voters(roots, &metadata.tablet_id, &blocks.pool),
-                    metadata,
-                    server: roots.uuid.clone(),
-                    roots: Arc::clone(roots),
-                    blocks: blocks.clone(),
-                }),
-                Err(error) => findings.push(Finding::from_error(&error, &name, None)),
-            }
-        }
-    }
-}
-
-fn is_tablet_id(path: &std::path::Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -9,8 +9,9 @@ pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, En
 use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, MANIFEST_NAME};
-pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry};
+pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry, TabletLog};
 pub use pilaster_kudu::tablet::LogUse;
+pub use pilaster_kudu::wal::LogLine;
 
 use crate::convert::ConvertSummary;
 use crate::ls::{Entry, State};
@@ -88,10 +89,18 @@ pub fn open_store(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStor
 /// The store that all these paths together are, if each is a folder with roots of a Kudu server.
 pub(crate) fn store_of<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Option<Result<KuduStore>> {
     let folders: Vec<PathBuf> = given.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
-    let is_store = |folder: &PathBuf| {
-        folder.is_dir() && !is_cfile_set(folder) && pilaster_kudu::store::is_kudu_folder(folder)
-    };
+    let is_store = |folder: &PathBuf| folder.is_dir() && !is_cfile_set(folder) && is_store_folder(folder);
     (!folders.is_empty() && folders.iter().all(is_store)).then(|| open_store(&folders, options))
+}
+
+/// Whether a folder is a root of a Kudu server, or holds nothing but folders with roots in or below them. A folder with
+/// files of its own is a folder of files, whatever lies deeper.
+fn is_store_folder(folder: &Path) -> bool {
+    let is_file = |path: &PathBuf| path.is_file();
+    let has_files = paths::entries(folder).is_ok_and(|entries| entries.iter().any(is_file));
+    let is_root = |name: &str| folder.join(name).is_dir();
+    (!has_files || is_root("tablet-meta") || is_root("wals") || is_root("data"))
+        && pilaster_kudu::store::is_kudu_folder(folder)
 }
 
 /// Every table of a store (or the one asked for), each by itself.

@@ -1,5 +1,7 @@
 //! `pilaster ls`: what is there.
 
+use std::collections::BTreeMap;
+
 use pilaster::Result;
 use pilaster::ls::{Entry, ListOptions, State, list};
 use serde_json::json;
@@ -44,16 +46,22 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 fn print(entries: &[Entry]) -> Result<()> {
-    let mut sheet = Sheet::new(&["path", "format", ">columns", ">rows", ">size", "state"]);
+    let has_details = entries.iter().any(|entry| !entry.details.is_empty());
+    let mut columns = vec!["path", "format", ">columns", ">rows", ">size", "state"];
+    columns.extend(has_details.then_some("details"));
+    let mut sheet = Sheet::new(&columns);
     for entry in entries {
-        sheet.row([
+        let details: Vec<_> = entry.details.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let mut cells = vec![
             entry.path.clone(),
             known(entry.format.as_ref()),
             known(entry.columns),
             known(entry.rows),
             human(entry.bytes),
             problem(entry).unwrap_or("ok").to_string(),
-        ]);
+        ];
+        cells.extend(has_details.then(|| details.join(", ")));
+        sheet.row(cells);
     }
     sheet.print()
 }
@@ -65,6 +73,7 @@ fn to_json(entry: &Entry) -> serde_json::Value {
         "columns": entry.columns,
         "rows": entry.rows,
         "bytes": entry.bytes,
+        "details": entry.details.iter().cloned().collect::<BTreeMap<_, _>>(),
         "is_ok": entry.state == State::Ok,
         "problem": problem(entry),
     })

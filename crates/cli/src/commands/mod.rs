@@ -17,6 +17,7 @@ mod stats;
 mod tail;
 mod tree;
 mod verify;
+mod wal;
 
 use clap::Subcommand;
 use pilaster::Result;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Convert(convert::Args),
     Verify(verify::Args),
     Salvage(salvage::Args),
+    Wal(wal::Args),
     Completions(completions::Args),
 }
 
@@ -62,6 +64,7 @@ impl Command {
             Self::Convert(args) => convert::run(args, words),
             Self::Verify(args) => verify::run(args, words),
             Self::Salvage(args) => salvage::run(args, words),
+            Self::Wal(args) => wal::run(args, words),
             Self::Completions(args) => completions::run(args, whole()),
         }
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use pilaster::kudu::{AssumedShape, Compression, Encoding, KuduType};
 use pilaster::salvage::{SalvageOptions, SalvageReport, salvage};
 use pilaster::{AtomicFile, Error, LostRows, Result};
 
@@ -21,6 +22,7 @@ const SHOWN_LOSSES: usize = 20;
 Examples:
   pilaster salvage broken.cfile saved.parquet
   pilaster salvage --report lost.json --row-number row broken/ saved.parquet
+  pilaster salvage --type int64 --compression lz4 headless.cfile saved.parquet   a CFile whose footer is lost
 
 Exit code 0 if every row was saved, 1 if some were lost.")]
 pub(crate) struct Args {
@@ -41,14 +43,59 @@ pub(crate) struct Args {
     row_number: Option<String>,
 
     #[command(flatten)]
+    shape: ShapeArgs,
+    #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
     write: TargetArgs,
 }
 
+/// What a CFile holds whose footer, which would say it, is lost.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "A CFile whose footer is lost")]
+struct ShapeArgs {
+    /// Kudu type of its values: int8 … int64, string, binary, bool, float, double, date, unixtime_micros, decimal64 …
+    #[arg(long = "type", value_name = "TYPE")]
+    data_type: Option<KuduType>,
+
+    /// Encoding of its blocks; by default the one Kudu takes for the type
+    #[arg(long, requires = "data_type", value_name = "ENCODING")]
+    encoding: Option<Encoding>,
+
+    /// Codec of its blocks: no_compression, snappy, lz4, zlib
+    #[arg(long, requires = "data_type", value_name = "CODEC", default_value = "no_compression")]
+    compression: Compression,
+
+    /// Its cells may be null
+    #[arg(long, requires = "data_type")]
+    nullable: bool,
+
+    /// Its cells are arrays
+    #[arg(long, requires = "data_type")]
+    array: bool,
+
+    /// It was written without checksums
+    #[arg(long, requires = "data_type")]
+    unchecked: bool,
+}
+
+impl ShapeArgs {
+    fn shape(&self) -> Option<AssumedShape> {
+        let data_type = self.data_type?;
+        Some(AssumedShape {
+            encoding: self.encoding.unwrap_or(data_type.default_encoding()),
+            compression: self.compression,
+            is_nullable: self.nullable,
+            is_array: self.array,
+            has_checksums: !self.unchecked,
+            ..AssumedShape::new(data_type)
+        })
+    }
+}
+
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let target = args.write.target(&args.target)?;
-    let dataset = args.open.options()?.open_all(&args.sources)?;
+    let dataset = args.open.options_for(args.shape.shape())?.open_all(&args.sources)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
         .with_convert(args.write.options());

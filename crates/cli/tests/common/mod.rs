@@ -50,12 +50,7 @@ impl Folder {
     /// The program with arguments, in the folder, without terminal and without anything of the user's.
     pub fn run(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pilaster"));
-        command
-            .args(args)
-            .current_dir(self.0.path())
-            .stdin(Stdio::null())
-            .env_clear()
-            .env("HOME", self.0.path());
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).env_clear();
         command
     }
 }
@@ -73,6 +68,7 @@ pub fn settings() -> insta::Settings {
 }
 
 /// Tests that each compare a call's stdout, stderr and exit code with the snapshot of the test's name.
+#[allow(unused_macros, reason = "not every test file lists commands")]
 macro_rules! snapshots {
     ($($name:ident: $args:expr;)*) => {
         $(#[test]

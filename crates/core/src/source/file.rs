@@ -45,27 +45,41 @@ impl Source for FileSource {
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         let length = check_range(&self.name, self.size, &range)?;
-        let mut buffer = vec![0; length];
-        read_exact_at(&self.file, &mut buffer, range.start).at(&self.name, range.start, "read")?;
-        Ok(buffer.into())
+        Ok(read_exact_at(&self.file, length, range.start).at(&self.name, range.start, "read")?.into())
     }
 }
 
+/// Reads `length` bytes into memory that need not be zeroed before.
 #[cfg(unix)]
-fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+fn read_exact_at(file: &File, length: usize, offset: u64) -> std::io::Result<Vec<u8>> {
+    use rustix::buffer::spare_capacity;
+    use rustix::io::{Errno, pread};
+    let mut buffer = Vec::with_capacity(length);
+    while buffer.len() < length {
+        let at = offset.saturating_add(buffer.len() as u64);
+        match pread(file, spare_capacity(&mut buffer), at) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // More may have been read than was asked for, where more was reserved.
+    buffer.truncate(length);
+    Ok(buffer)
 }
 
 #[cfg(windows)]
-fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
+fn read_exact_at(file: &File, length: usize, mut offset: u64) -> std::io::Result<Vec<u8>> {
     use std::os::windows::fs::FileExt;
-    while !buffer.is_empty() {
-        let read = file.seek_read(buffer, offset)?;
+    let mut buffer = vec![0; length];
+    let mut rest = buffer.as_mut_slice();
+    while !rest.is_empty() {
+        let read = file.seek_read(rest, offset)?;
         if read == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        buffer = buffer.get_mut(read..).unwrap_or_default();
+        rest = rest.get_mut(read..).unwrap_or_default();
         offset = offset.saturating_add(read as u64);
     }
-    Ok(())
+    Ok(buffer)
 }

@@ -7,6 +7,7 @@ mod memory;
 mod object;
 mod open;
 mod section;
+mod tail;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -21,6 +22,7 @@ pub use memory::MemorySource;
 pub use object::ObjectSource;
 pub use open::open_source;
 pub use section::SectionSource;
+pub use tail::TailSource;
 
 use crate::error::{Error, Result};
 

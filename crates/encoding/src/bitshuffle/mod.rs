@@ -29,6 +29,9 @@ mod lanes;
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod neon;
 mod scalar;
+mod sub_blocks;
+
+pub use sub_blocks::SubBlocks;
 
 use crate::codec::lz4;
 use crate::{DecodeError, Result};
@@ -265,11 +268,16 @@ pub fn decompress_lz4_with(
     Ok(())
 }
 
+/// Lends a buffer that is kept for the next call on this thread.
 fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    SCRATCH.with_borrow_mut(work)
+    // Taken, not borrowed: the work may be a caller's and come back here.
+    let mut scratch = SCRATCH.take();
+    let result = work(&mut scratch);
+    SCRATCH.set(scratch);
+    result
 }
 
 #[cfg(test)]

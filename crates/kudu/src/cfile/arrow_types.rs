@@ -17,10 +17,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, make_array};
-use arrow_buffer::i256;
+use arrow_array::{Array, ArrayRef};
 use arrow_cast::{can_cast_types, cast};
 use arrow_schema::{DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
@@ -179,12 +176,19 @@ impl Target {
         if self.decoded == DataType::Utf8View { ByteKind::Text } else { ByteKind::Binary }
     }
 
-    /// Brings a decoded array to the type that was asked for.
+    /// The type of numbers before [`Target::finish`]: as they are stored, or wider.
+    pub fn number(&self) -> &DataType {
+        self.widened.as_ref().unwrap_or(&self.decoded)
+    }
+
+    /// Bytes of a stored number, and of what it becomes before [`Target::finish`].
+    pub fn widths(&self) -> (usize, usize) {
+        let width = |data_type: &DataType| width_of(data_type).unwrap_or_default();
+        (width(&self.decoded), width(self.number()))
+    }
+
+    /// Brings decoded values to the type that was asked for.
     pub fn finish(&self, array: ArrayRef) -> Result<ArrayRef> {
-        let array = match &self.widened {
-            Some(wide) => widen(&array, wide)?,
-            None => array,
-        };
         match &self.arrow {
             same if same == array.data_type() => Ok(array),
             // Arrow has no direct way from views to fixed-size values.
@@ -210,35 +214,6 @@ fn width_of(data_type: &DataType) -> Option<usize> {
         DataType::FixedSizeBinary(_) | DataType::Boolean | DataType::Null => None,
         other => other.primitive_width(),
     }
-}
-
-fn widen(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let wide: ArrayRef = match (array.data_type(), to) {
-        (DataType::Decimal32(..), DataType::Decimal64(..)) => {
-            Arc::new(decimals::<Decimal32Type>(array).unary::<_, Decimal64Type>(i64::from))
-        }
-        (DataType::Decimal32(..), DataType::Decimal128(..)) => {
-            Arc::new(decimals::<Decimal32Type>(array).unary::<_, Decimal128Type>(i128::from))
-        }
-        (DataType::Decimal64(..), DataType::Decimal128(..)) => {
-            Arc::new(decimals::<Decimal64Type>(array).unary::<_, Decimal128Type>(i128::from))
-        }
-        (DataType::Decimal128(..), DataType::Decimal256(..)) => {
-            Arc::new(decimals::<Decimal128Type>(array).unary::<_, Decimal256Type>(i256::from_i128))
-        }
-        (DataType::Decimal64(..), DataType::Decimal256(..)) => Arc::new(
-            decimals::<Decimal64Type>(array).unary::<_, Decimal256Type>(|v| i256::from_i128(i128::from(v))),
-        ),
-        (DataType::Decimal32(..), DataType::Decimal256(..)) => Arc::new(
-            decimals::<Decimal32Type>(array).unary::<_, Decimal256Type>(|v| i256::from_i128(i128::from(v))),
-        ),
-        (from, to) => return Err(Error::invalid(format!("no way from {from} to {to}"))),
-    };
-    Ok(make_array(wide.to_data().into_builder().data_type(to.clone()).build()?))
-}
-
-fn decimals<T: arrow_array::ArrowPrimitiveType>(array: &ArrayRef) -> &PrimitiveArray<T> {
-    array.as_primitive::<T>()
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use bytes::Bytes;
-use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::positional::ColumnCursor;
+use pilaster_core::views::ViewBuilder;
 use pilaster_core::{Error, Result, RowRanges};
 
+use super::arrow_types::Target;
 use super::block::Block;
 use super::decode::{DecodedBlock, Form, as_list_type, without_codes};
 use super::file::{CFile, DATA_PART, LocatedBlock, join};
@@ -42,6 +43,49 @@ enum Place {
     Nowhere,
 }
 
+/// What one read takes out of one or more blocks.
+#[derive(Debug, Default)]
+struct Pieces {
+    done: Vec<ArrayRef>,
+    /// Strings of several blocks that become one array.
+    strings: Option<ViewBuilder>,
+}
+
+impl Pieces {
+    /// Adds the rows `range` of `block`; with them, up to `rows` rows are still to come.
+    fn push(
+        &mut self,
+        block: &mut DecodedBlock,
+        range: Range<usize>,
+        rows: usize,
+        form: Form,
+        target: &Target,
+    ) -> Result<()> {
+        if let Some((bytes, offsets)) = block.plain_strings(range.clone())? {
+            let strings = || ViewBuilder::with_capacity(target.byte_kind(), rows);
+            return self.strings.get_or_insert_with(strings).append(bytes, offsets);
+        }
+        if let Some(strings) = self.strings.take() {
+            self.done.push(target.finish(strings.finish(None)?)?);
+        }
+        self.done.push(block.read(range, form, target)?);
+        Ok(())
+    }
+
+    /// All rows as one array.
+    fn join(mut self, target: &Target) -> Result<ArrayRef> {
+        if let Some(strings) = self.strings {
+            self.done.push(target.finish(strings.finish(None)?)?);
+        }
+        let is_mixed = |pair: &[ArrayRef]| matches!(pair, [a, b] if a.data_type() != b.data_type());
+        if self.done.windows(2).any(is_mixed) {
+            self.done =
+                self.done.into_iter().map(|piece| without_codes(piece, target)).collect::<Result<_>>()?;
+        }
+        join(self.done, &target.arrow)
+    }
+}
+
 impl CellCursor {
     pub fn new(file: Arc<CFile>, wanted: RowRanges) -> Self {
         let salvage =
@@ -49,8 +93,14 @@ impl CellCursor {
         Self { file, wanted, place: Place::Nowhere, current: None, ahead: VecDeque::new(), salvage }
     }
 
+    /// Finds blocks without the index if that is damaged.
+    pub fn over_damage(mut self) -> Self {
+        self.salvage.get_or_insert_with(|| salvage_map(&self.file));
+        self
+    }
+
     fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
-        let mut pieces = Vec::with_capacity(1);
+        let mut pieces = Pieces::default();
         let mut row = rows.start;
         while row < rows.end {
             self.load(row)?;
@@ -58,17 +108,12 @@ impl CellCursor {
             let Some(block) = &mut self.current else { break };
             let index = |row: u64| usize::try_from(row.saturating_sub(block.first_row)).unwrap_or(usize::MAX);
             let (start, end) = (index(row), index(rows.end).min(block.rows));
-            let piece = block
-                .read(start..end, form, target)
+            pieces
+                .push(block, start..end, index(rows.end).saturating_sub(start), form, target)
                 .map_err(|error| error.at(self.file.name(), self.place_offset(), DATA_PART))?;
-            pieces.push(piece);
             row = row.saturating_add(end.saturating_sub(start) as u64);
         }
-        let target = &self.file.shape.target;
-        if pieces.windows(2).any(|pair| matches!(pair, [a, b] if a.data_type() != b.data_type())) {
-            pieces = pieces.into_iter().map(|piece| without_codes(piece, target)).collect::<Result<_>>()?;
-        }
-        let joined = join(pieces, &target.arrow)?;
+        let joined = pieces.join(&self.file.shape.target)?;
         if self.file.metadata().is_array {
             as_list_type(joined, self.file.field.data_type())
         } else {
@@ -235,18 +280,6 @@ impl CellCursor {
         Ok(())
     }
 
-    /// Makes every value of the current block, so that nothing in it can fail later.
-    fn read_whole_block(&mut self) -> Result<()> {
-        let Some(block) = &mut self.current else { return Ok(()) };
-        let mut start = 0;
-        while start < block.rows {
-            let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(block.rows);
-            block.read(start..end, Form::Wanted, &self.file.shape.target)?;
-            start = end;
-        }
-        Ok(())
-    }
-
     fn past_the_end(&self, row: u64) -> Error {
         Error::corrupt(format!("a block with row {row}"), "the end of the index").at(
             self.file.name(),
@@ -290,7 +323,10 @@ impl ColumnCursor for CellCursor {
             let known_good = self.current.as_ref().is_some_and(|block| block.first_row == located.rows.start);
             if !known_good && damage.is_none() {
                 self.current = None;
-                let read = self.decode_block(located.pointer, row).and_then(|()| self.read_whole_block());
+                let read = self.decode_block(located.pointer, row).and_then(|()| match &mut self.current {
+                    Some(block) => block.check(&file.shape.target),
+                    None => Ok(()),
+                });
                 *damage = read.err().map(|error| error.to_string());
                 if let Some(block) = &self.current
                     && block.first_row.saturating_add(block.rows as u64) != located.rows.end

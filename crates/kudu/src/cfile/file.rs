@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
+use pilaster_core::source::TailSource;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
 use super::arrow_types::{Target, natural_list};
@@ -17,6 +18,9 @@ use super::metadata::{BlockPointer, CFileMetadata};
 
 /// Name of the only column of a CFile when nobody gives one.
 pub const DEFAULT_COLUMN: &str = "value";
+
+/// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
+const TAIL_BYTES: u64 = 16 << 10;
 
 pub(crate) const DATA_PART: &str = "cfile data block";
 const DICTIONARY_PART: &str = "cfile dictionary block";
@@ -92,6 +96,7 @@ pub(crate) struct CFile {
 
 impl CFile {
     pub fn open(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
+        let source: SourceRef = Arc::new(TailSource::read(source, TAIL_BYTES)?);
         let metadata = CFileMetadata::read(source.as_ref(), options.verify_checksums, &options.limits)?;
         Self::with_metadata(source, metadata, options)
     }

@@ -4,16 +4,19 @@ use std::ops::Bound;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
-use arrow_data::ArrayDataBuilder;
 use arrow_ord::cmp;
 use pilaster_core::predicate::Bounds;
-use pilaster_core::{Literal, OnDamage, Result, RowRanges};
+use pilaster_core::views::view_array;
+use pilaster_core::{Error, Literal, OnDamage, Result, RowRanges};
 
-use super::arrow_types::is_ordered_as_stored;
-use super::decode::Form;
+use super::arrow_types::{Target, is_ordered_as_stored};
+use super::decode::{DecodedBlock, Form, number_array};
 use super::file::{CFile, DATA_PART};
 use crate::cfile::types::Physical;
 use crate::key::{self, KeyPart};
+
+/// So many rows of a block are compared at once rather than by halves.
+const FEW_ROWS: usize = 512;
 
 impl CFile {
     /// The rows whose value lies within `bounds`; all rows if the file has no value index or it cannot tell.
@@ -56,15 +59,21 @@ impl CFile {
         let cursor = tree.seek(&self.store, &encoded)?;
         let Some(entry) = cursor.entry() else { return Ok(unknown) };
         let mut block = self.decode(&self.store.read(entry.pointer, DATA_PART)?)?;
-        let values = block.read(0..block.rows, Form::Wanted, &self.shape.target)?;
-        let before = is_before(&values, value)?;
-        Ok(block.first_row.saturating_add(before.true_count() as u64))
+        let before = rows_before(&mut block, value, is_before, &self.shape.target)
+            .map_err(|error| error.at(self.name(), entry.pointer.offset, DATA_PART))?;
+        Ok(block.first_row.saturating_add(before as u64))
     }
 
     /// The first row whose encoded key is at least `key`, and whether it is that key. The file must be a key column's
     /// or a compound key's index.
     pub fn row_of_key(&self, key: &[u8]) -> Result<(u64, bool)> {
-        let Some(tree) = &self.by_value else { return Ok((self.metadata().num_values, false)) };
+        let Some(tree) = &self.by_value else {
+            return Err(Error::corrupt("a value index", "a key file without one").at(
+                self.name(),
+                self.metadata().blocks_end,
+                "cfile footer",
+            ));
+        };
         let mut cursor = tree.seek(&self.store, key)?;
         let mut after = 0;
         while let Some(entry) = cursor.entry() {
@@ -90,10 +99,11 @@ impl CFile {
         Ok((after, false))
     }
 
-    fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
+    /// The encoded key of a value of this file.
+    pub fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
         let data_type = self.metadata().data_type;
         let stored = stored_form(&values.slice(index, 1), data_type.physical())
-            .ok_or_else(|| pilaster_core::Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;
+            .ok_or_else(|| Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;
         let mut encoded = Vec::new();
         key::encode(data_type, &stored, KeyPart::Last, &mut encoded)?;
         Ok(encoded)
@@ -113,16 +123,32 @@ impl CFile {
         let stored = key::decode_last(self.metadata().data_type, encoded)?;
         let target = &self.shape.target;
         if self.metadata().data_type.physical() == Physical::Binary {
-            let length = i32::try_from(stored.len()).unwrap_or(i32::MAX);
-            let array =
-                pilaster_core::views::view_array(target.byte_kind(), stored.into(), vec![0, length], None)?;
-            return target.finish(array);
+            let length = u32::try_from(stored.len()).unwrap_or(u32::MAX);
+            return target.finish(view_array(target.byte_kind(), stored.into(), &[0, length], None)?);
         }
-        let mut aligned = arrow_buffer::MutableBuffer::new(stored.len());
-        aligned.extend_from_slice(&stored);
-        let data = ArrayDataBuilder::new(target.decoded.clone()).len(1).add_buffer(aligned.into()).build()?;
-        target.finish(arrow_array::make_array(data))
+        number_array(&stored, target)
     }
+}
+
+/// How many rows of a block of ascending values `is_before` holds for: by halves, so that few of them are decoded.
+fn rows_before(
+    block: &mut DecodedBlock,
+    value: &Literal,
+    is_before: Comparison,
+    target: &Target,
+) -> Result<usize> {
+    let (mut low, mut high) = (0, block.rows);
+    while high.saturating_sub(low) > FEW_ROWS {
+        let middle = low.midpoint(high);
+        let one = block.read(middle..middle.saturating_add(1), Form::Wanted, target)?;
+        if is_before(&one, value)?.true_count() == 1 {
+            low = middle.saturating_add(1);
+        } else {
+            high = middle;
+        }
+    }
+    let rest = block.read(low..high, Form::Wanted, target)?;
+    Ok(low.saturating_add(is_before(&rest, value)?.true_count()))
 }
 
 type Comparison =

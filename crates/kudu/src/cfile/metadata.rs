@@ -362,7 +362,8 @@ fn read_header(
     blocks_end: u64,
 ) -> Result<(Version, HeaderPb, u64)> {
     let name = source.name();
-    let head = source.read_at(0..MAGIC_AND_LENGTH_BYTES)?;
+    // Most headers have no message: magic, length and checksum are all there is.
+    let head = source.read_at(0..source.size().min(MAGIC_AND_LENGTH_BYTES.saturating_add(CHECKSUM_BYTES)))?;
     let (version, length) = parse_header_start(name, &head)?;
     let checksum_bytes = if has_checksums { CHECKSUM_BYTES } else { 0 };
     let end = MAGIC_AND_LENGTH_BYTES.saturating_add(u64::from(length)).saturating_add(checksum_bytes);
@@ -371,7 +372,10 @@ fn read_header(
         return Err(Error::corrupt(format!("at most {room}"), length).at(name, 8, "cfile header length"));
     }
     limits.metadata(u64::from(length)).at(name, 8, "cfile header length")?;
-    let whole = source.read_at(0..end)?;
+    let whole = match usize::try_from(end) {
+        Ok(end) if end <= head.len() => head.slice(..end),
+        _ => source.read_at(0..end)?,
+    };
     let covered =
         whole.slice(..whole.len().saturating_sub(usize::try_from(checksum_bytes).unwrap_or_default()));
     if has_checksums && verify_checksums {

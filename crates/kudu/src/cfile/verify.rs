@@ -7,14 +7,10 @@ use pilaster_core::{Error, Progress, VerifyDepth, VerifyReport};
 
 use super::block::BlockStore;
 use super::bloom::BloomBlock;
-use super::decode::Form;
 use super::file::{CFile, DATA_PART, LocatedBlock};
 use super::index::IndexTree;
 use super::kinds::{CFileKind, bloom_entries};
 use super::metadata::BlockPointer;
-
-/// Rows made at once while values are checked.
-const CHECK_ROWS: usize = 1 << 16;
 
 /// Looks at everything `depth` asks for.
 ///
@@ -262,14 +258,9 @@ impl Check<'_> {
             )
             .at(self.file.name(), located.pointer.offset, DATA_PART));
         }
-        let mut row = 0;
-        while row < decoded.rows {
-            let until = row.saturating_add(CHECK_ROWS).min(decoded.rows);
-            decoded
-                .read(row..until, Form::Wanted, &self.file.shape.target)
-                .map_err(|error| error.at(self.file.name(), located.pointer.offset, DATA_PART))?;
-            row = until;
-        }
+        decoded
+            .check(&self.file.shape.target)
+            .map_err(|error| error.at(self.file.name(), located.pointer.offset, DATA_PART))?;
         self.report.rows = self.report.rows.saturating_add(decoded.rows as u64);
         Ok(end)
     }

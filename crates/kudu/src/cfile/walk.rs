@@ -215,7 +215,10 @@ fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<Kind> {
             return Some(Kind::Dictionary);
         }
     }
-    let decoded = file.decode(&block).ok()?;
+    let mut decoded = file.decode(&block).ok()?;
+    if !file.metadata().has_checksums() {
+        decoded.check(&file.shape.target).ok()?;
+    }
     let end = decoded.first_row.checked_add(decoded.rows as u64)?;
     Some(Kind::Data(decoded.first_row..end))
 }

@@ -6,14 +6,19 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, SchemaRef};
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{AtomicFolder, Error, Result};
 
 use super::manifest::{MANIFEST_NAME, Manifest, ManifestColumn, file_name};
-use crate::cfile::{CFileWriter, CFileWriterOptions, Compression, Encoding};
+use crate::cfile::{CFileWriter, CFileWriterOptions, Compression, Encoding, Physical, kudu_type};
 
-/// How to write a set.
+/// Bytes of a block of numbers, unless the options say otherwise: a batch of 64-bit numbers. Whoever wants few rows reads few,
+/// and batches and blocks end together.
+const NUMBER_BLOCK_SIZE_BYTES: usize = 64 << 10;
+
+/// How to write a set. Blocks of numbers have 64 KiB unless the options of columns say otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct CFileSetWriterOptions {
     column: CFileWriterOptions,
@@ -51,8 +56,13 @@ impl CFileSetWriterOptions {
         self
     }
 
-    fn of_column(&self, name: &str) -> CFileWriterOptions {
+    fn of_column(&self, field: &Field) -> Result<CFileWriterOptions> {
+        let name = field.name();
         let mut options = self.column.clone();
+        if let Physical::Fixed(width) = kudu_type(field.data_type())?.physical() {
+            let batch = DEFAULT_BATCH_SIZE.saturating_mul(width);
+            options = options.or_block_size_bytes(batch.max(NUMBER_BLOCK_SIZE_BYTES));
+        }
         if let Some(&encoding) = self.encodings.get(name) {
             options = options.with_encoding(encoding);
         }
@@ -62,7 +72,7 @@ impl CFileSetWriterOptions {
         if self.key.as_deref() == Some(name) {
             options = options.with_value_index(true);
         }
-        options
+        Ok(options)
     }
 }
 
@@ -105,12 +115,11 @@ impl CFileSetWriter {
         for (index, field) in schema.fields().iter().enumerate() {
             let column = ManifestColumn { name: field.name().clone(), file: file_name(index, field.name()) };
             let file = File::create_new(folder.path().join(&column.file)).at(&column.file, 0, "")?;
-            let writer = CFileWriter::try_new(
-                BufWriter::with_capacity(1 << 16, file),
-                field,
-                options.of_column(field.name()),
-            )
-            .map_err(|error| error.at(&format!("column \"{}\"", field.name()), 0, ""))?;
+            let sink = BufWriter::with_capacity(1 << 16, file);
+            let writer = options
+                .of_column(field)
+                .and_then(|options| CFileWriter::try_new(sink, field, options))
+                .map_err(|error| error.at(&format!("column \"{}\"", field.name()), 0, ""))?;
             columns.push((column, writer));
         }
         Ok(Self { folder, schema, columns, key: options.key.clone(), rows: 0 })

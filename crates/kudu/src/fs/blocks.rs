@@ -1,7 +1,6 @@
 //! Which blocks there are, and where.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -23,17 +22,22 @@ pub(crate) struct BlockPlace {
 #[derive(Debug, Default)]
 pub(crate) struct BlockMap {
     pub places: HashMap<u64, BlockPlace>,
-    /// CFiles found in containers whose records are lost: no id is known for them.
-    pub nameless: Vec<NamelessBlock>,
+    /// Containers whose records say which blocks they hold: where to look for blocks that no record names.
+    pub containers: Vec<Container>,
+    /// Blocks that were found without a record and whose name is a guess among several.
+    pub uncertain: HashSet<u64>,
     /// What is wrong with the containers.
     pub findings: Vec<Finding>,
 }
 
-/// A CFile without an id; ids ascend with the offset in a container, so it lies between those of its neighbours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamelessBlock {
-    pub place: BlockPlace,
-    pub ids: Range<u64>,
+/// A container of the log block manager, as far as its records say.
+#[derive(Debug, Clone)]
+pub(crate) struct Container {
+    pub data: Arc<Path>,
+    /// Every block ever created: offset → (id, length). Space is never used twice.
+    pub known: BTreeMap<u64, (u64, u64)>,
+    /// Blocks begin at multiples of this.
+    pub block_bytes: u64,
 }
 
 impl BlockMap {

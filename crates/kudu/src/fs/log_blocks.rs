@@ -11,10 +11,9 @@ use std::sync::Arc;
 use pilaster_core::verify::Severity;
 use pilaster_core::{Error, Result};
 
-use super::blocks::{BlockMap, BlockPlace, FilePool};
+use super::blocks::{BlockMap, BlockPlace, Container, FilePool};
 use super::file_blocks::entries;
 use super::pbc::{Pbc, Torn};
-use super::scavenge::scavenge;
 use crate::messages::{self, BlockRecordPb, required};
 
 /// Adds the blocks of every container in a data directory (`<root>/data`).
@@ -40,7 +39,8 @@ pub(super) fn add_blocks(data: &Path, block_bytes: u64, pool: &FilePool, map: &m
                     "container",
                     "its .metadata file is missing".into(),
                 );
-                scavenge(data_file, &BTreeMap::new(), block_bytes, pool, map);
+                let data = Arc::from(data_file.as_path());
+                map.containers.push(Container { data, known: BTreeMap::new(), block_bytes });
             }
         }
     }
@@ -52,7 +52,6 @@ struct Replay {
     live: BTreeMap<u64, (u64, u64)>,
     /// Every block ever created: offset → (id, length). Space is never used twice.
     ever: BTreeMap<u64, (u64, u64)>,
-    is_complete: bool,
 }
 
 fn add_container(
@@ -89,19 +88,16 @@ fn add_container(
         }
         map.add(id, BlockPlace { file: Arc::clone(&file), offset, length });
     }
-    if !replay.is_complete {
-        scavenge(data, &replay.ever, block_bytes, pool, map);
-    }
+    map.containers.push(Container { data: file, known: replay.ever, block_bytes });
 }
 
 fn replay(metadata: &Path, pool: &FilePool, map: &mut BlockMap) -> Result<Replay> {
     let source = pool.content(metadata)?;
     let pbc = Pbc::read(source.as_ref())?;
-    let mut replay = Replay { is_complete: pbc.damaged.is_empty(), ..Replay::default() };
+    let mut replay = Replay::default();
     match &pbc.torn {
         None => {}
         Some(Torn::Incomplete(at)) => {
-            replay.is_complete = false;
             map.report(
                 Severity::Warning,
                 metadata,
@@ -110,10 +106,7 @@ fn replay(metadata: &Path, pool: &FilePool, map: &mut BlockMap) -> Result<Replay
                 "the last record is incomplete".into(),
             );
         }
-        Some(Torn::Corrupt(error)) => {
-            replay.is_complete = false;
-            map.report_error(metadata, error);
-        }
+        Some(Torn::Corrupt(error)) => map.report_error(metadata, error),
     }
     for (error, _) in &pbc.damaged {
         map.report_error(metadata, error);
@@ -149,5 +142,14 @@ impl Replay {
             },
             other => Err(Error::corrupt("op_type 1 or 2", other)),
         }
+    }
+}
+
+/// Replays block records, right or wrong.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_block_records<'a>(records: impl Iterator<Item = &'a [u8]>) {
+    let mut replay = Replay::default();
+    for record in records {
+        let _ = replay.apply(record);
     }
 }

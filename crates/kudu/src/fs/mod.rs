@@ -16,12 +16,21 @@ mod blocks;
 mod encryption;
 mod file_blocks;
 mod log_blocks;
+mod naming;
 mod pbc;
 mod rocks_blocks;
 mod rocks_log;
 mod roots;
 mod scavenge;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use log_blocks::parse_block_records;
+#[cfg(test)]
+pub(crate) use pbc::tests::file_of;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use rocks_log::parse_rocks_log;
+
 pub(crate) use blocks::{BlockMap, FilePool};
-pub(crate) use pbc::Pbc;
+pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
+pub(crate) use pbc::{Pbc, Torn};
 pub use roots::{FsRoots, discover};

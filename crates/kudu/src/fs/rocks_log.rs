@@ -133,3 +133,12 @@ fn apply(batch: &[u8], pairs: &mut Pairs) -> Result<()> {
     }
     Ok(())
 }
+
+/// Reads a log, right or wrong.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_rocks_log(bytes: &[u8]) {
+    let mut pairs = Pairs::new();
+    for (_, batch) in batches(bytes).into_iter().flatten() {
+        let _ = apply(&batch, &mut pairs);
+    }
+}

@@ -150,5 +150,9 @@ fn read_dir_instance(data: &Path) -> Result<DirInstanceMetadataPb> {
 fn guess_kind(data: &Path) -> &'static str {
     let has_containers =
         entries(data).iter().any(|path| path.extension().is_some_and(|e| e == "data" || e == "metadata"));
-    if has_containers { "log" } else { "file" }
+    match has_containers {
+        _ if data.join("rdb").is_dir() => "logr",
+        true => "log",
+        false => "file",
+    }
 }

@@ -3,55 +3,37 @@
 //! Blocks begin at multiples of the file system's block size. Where one begins with a CFile's magic, its end is the next
 //! magic with a footer before it that checks.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pilaster_core::Result;
-use pilaster_core::verify::Severity;
 use pilaster_encoding::checksum::crc32c;
 
-use super::blocks::{BlockMap, BlockPlace, FilePool, NamelessBlock};
-use crate::cfile::{CFileReader, Version};
+use super::blocks::{BlockPlace, Container, FilePool};
+use crate::cfile::{CFileMetadata, CFileReader, Version};
 
 /// How much of a container is looked at in one piece; no CFile found may be larger.
 const WINDOW_BYTES: u64 = 256 << 20;
 const LONGEST_FOOTER_BYTES: usize = 65_536;
 
-/// Adds the CFiles of `data` that no record in `known` (offset → id, length) covers.
-pub(super) fn scavenge(
-    data: &Path,
-    known: &BTreeMap<u64, (u64, u64)>,
-    block_bytes: u64,
-    pool: &FilePool,
-    map: &mut BlockMap,
-) {
-    match find(data, known, block_bytes, pool) {
-        Ok(found) => {
-            if !found.is_empty() {
-                let message = format!("{} CFiles were found without their records", found.len());
-                map.report(Severity::Warning, data, 0, "container", message);
-            }
-            map.nameless.extend(found);
-        }
-        Err(error) => map.report_error(data, &error),
-    }
+/// A CFile without an id; ids ascend with the offset in a container, so its own lies between those of its neighbours.
+#[derive(Debug)]
+pub(super) struct NamelessFile {
+    pub place: BlockPlace,
+    pub ids: Range<u64>,
+    pub metadata: CFileMetadata,
 }
 
-fn find(
-    data: &Path,
-    known: &BTreeMap<u64, (u64, u64)>,
-    block_bytes: u64,
-    pool: &FilePool,
-) -> Result<Vec<NamelessBlock>> {
-    let source = pool.file(data)?;
-    let file: Arc<Path> = Arc::from(data);
-    let step = block_bytes.max(512);
+/// The CFiles of a container that no record covers, by offset.
+pub(super) fn nameless_files(container: &Container, pool: &FilePool) -> Result<Vec<NamelessFile>> {
+    let source = pool.file(&container.data)?;
+    let known = &container.known;
+    let step = container.block_bytes.max(512);
     let mut found = Vec::new();
     let mut at = 0u64;
     while at < source.size() {
         if let Some((_, length)) = known.get(&at) {
-            at = at.saturating_add((*length).max(1)).next_multiple_of(step);
+            at = next_step(at.saturating_add((*length).max(1)), step);
             continue;
         }
         let head = source.read_at(at..at.saturating_add(8).min(source.size()))?;
@@ -60,18 +42,23 @@ fn find(
             let end = at.saturating_add(WINDOW_BYTES).min(source.size());
             let bytes = source.read_at(at..end)?;
             if let Some(length) = cfile_length(&bytes) {
-                let place = BlockPlace { file: Arc::clone(&file), offset: at, length };
-                if CFileReader::open(pool.block(0, &place)?).is_ok() {
-                    next = at.saturating_add(length).next_multiple_of(step);
+                let place = BlockPlace { file: Arc::clone(&container.data), offset: at, length };
+                if let Ok(file) = CFileReader::open(pool.block(0, &place)?) {
+                    next = next_step(at.saturating_add(length), step);
                     let below = known.range(..at).next_back().map_or(0, |(_, (id, _))| id.saturating_add(1));
                     let above = known.range(at..).next().map_or(u64::MAX, |(_, (id, _))| *id);
-                    found.push(NamelessBlock { place, ids: below..above });
+                    found.push(NamelessFile { place, ids: below..above, metadata: file.metadata().clone() });
                 }
             }
         }
         at = next;
     }
     Ok(found)
+}
+
+/// The first multiple of `step` at or after `at`.
+fn next_step(at: u64, step: u64) -> u64 {
+    at.checked_next_multiple_of(step).unwrap_or(u64::MAX)
 }
 
 /// The length of the CFile that `bytes` begin with.

@@ -121,3 +121,22 @@ impl Buffer<'_> {
         }
     }
 }
+
+/// Parses a cell as every kind of array.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_array_cells(cell: &[u8]) {
+    use crate::messages::{ArrayTypePb, ColumnSchemaPb, NestedTypePb, SchemaPb};
+    for element_type in 0..=20 {
+        let nested = NestedTypePb { array: Some(ArrayTypePb { element_type: Some(element_type) }) };
+        let column = ColumnSchemaPb {
+            name: Some("column".into()),
+            data_type: Some(21),
+            nested_type: Some(nested),
+            ..ColumnSchemaPb::default()
+        };
+        let schema = super::schema::KuduSchema::parse(&SchemaPb { columns: vec![column] });
+        if let Some(column) = schema.ok().and_then(|schema| schema.columns.into_iter().next()) {
+            let _ = to_array(&column, &[Some(cell), None]);
+        }
+    }
+}

@@ -68,11 +68,11 @@ pub(super) fn values_to_array(column: &KuduColumn, cells: &[Option<&[u8]>]) -> R
             for cell in cells {
                 bytes.extend_from_slice(cell.unwrap_or_default());
                 let end =
-                    i32::try_from(bytes.len()).map_err(|_| Error::invalid("cells of more than 2 GiB"))?;
+                    u32::try_from(bytes.len()).map_err(|_| Error::invalid("cells of more than 4 GiB"))?;
                 offsets.push(end);
             }
             let kind = if data_type == DataType::Utf8View { ByteKind::Text } else { ByteKind::Binary };
-            view_array(kind, bytes.into(), offsets, nulls)
+            view_array(kind, bytes.into(), &offsets, nulls)
         }
     }
 }

@@ -37,7 +37,14 @@ impl DeltaFile {
             messages::parse(statistics, "DeltaStatsPB").at(file.name(), file.metadata().blocks_end, PART)?;
         let entries = match &file.by_value {
             Some(tree) => tree.entries(&file.store)?,
-            None => Vec::new(),
+            None if file.metadata().num_values == 0 => Vec::new(),
+            None => {
+                return Err(Error::corrupt("a value index", "a delta file without one").at(
+                    file.name(),
+                    file.metadata().blocks_end,
+                    PART,
+                ));
+            }
         };
         let blocks = entries.into_iter().map(|entry| {
             let row =
@@ -70,6 +77,11 @@ impl DeltaFile {
     /// All changes of `rows`, in file order.
     pub fn cursor(self: &Arc<Self>) -> DeltaCursor {
         DeltaCursor { delta: Arc::clone(self), current: None }
+    }
+
+    /// First row of each block.
+    pub fn first_rows(&self) -> Vec<u64> {
+        self.blocks.iter().map(|(row, _)| *row).collect()
     }
 
     pub fn name(&self) -> &str {
@@ -119,6 +131,22 @@ pub(crate) struct DeltaCursor {
 }
 
 impl DeltaCursor {
+    /// Calls `each` with row, timestamp and list of every change of block number `number`.
+    pub fn for_each_of_block(
+        &mut self,
+        number: usize,
+        mut each: impl FnMut(u64, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let delta = Arc::clone(&self.delta);
+        let Some((_, pointer)) = delta.blocks.get(number) else { return Ok(()) };
+        let block = delta.read_block(*pointer)?;
+        for (list, &(row, timestamp, at)) in block.lists.iter().zip(&block.keys) {
+            let list = list.and_then(|list| list.get(at..)).unwrap_or_default();
+            each(row, timestamp, list).at(delta.name(), pointer.offset, PART)?;
+        }
+        Ok(())
+    }
+
     /// Calls `each` with row, timestamp and list of every change of `rows`, in file order.
     pub fn for_each(
         &mut self,

@@ -7,23 +7,43 @@
 //! ```
 
 mod array_cell;
+mod belonging;
 mod cells;
 mod change;
 mod delta;
+mod found;
+mod history;
+mod key_index;
 mod key_range;
+mod lenient;
 mod merge;
+mod opening;
 mod partition;
+mod probe;
+mod rebuild;
 mod replica;
 mod rowset;
 mod rowset_report;
+mod salvage;
 mod schema;
 mod superblock;
 mod table;
 mod tablet_rows;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use array_cell::parse_array_cells;
+pub(crate) use belonging::assign_tables;
 pub(crate) use cells::to_array as cells_to_array;
 pub(crate) use change::{ChangeBuilder, ChangeKind, ChangeList};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use delta::DeltaFile;
+pub(crate) use found::find_tablets;
+pub(crate) use history::History;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use lenient::parse as parse_damaged_superblock;
+pub(crate) use opening::log_damage;
 pub use partition::Partition;
+pub(crate) use rebuild::rebuild_rowsets;
 pub use replica::LogUse;
 pub(crate) use replica::{Replica, Tablet, voters};
 pub(crate) use rowset::{Blocks, RowSet, Snapshot};

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Result};
+use pilaster_core::{Finding, Result, Severity};
 
+use super::found::log_folder;
 use super::rowset::{Blocks, RowSet};
 use super::schema::KuduSchema;
-use super::superblock::{TabletMetadata, TabletState};
+use super::superblock::TabletMetadata;
 use crate::fs::{FilePool, FsRoots, Pbc};
 use crate::messages::{self, ConsensusMetadataPb, RaftPeerPb};
-use crate::wal::{LogReport, MemoryRows, Replay, Uncommitted, read_segments};
+use crate::wal::{Log, LogReport, MemoryRows};
 
 /// A tablet as one server has it, not yet opened.
 #[derive(Debug, Clone)]
@@ -22,6 +22,10 @@ pub(crate) struct Replica {
     pub blocks: Blocks,
     /// Number of voters; 0 if nobody says.
     pub voters: usize,
+    /// What is wrong with the superblock, if `metadata` is not what it said.
+    pub metadata_damage: Option<Finding>,
+    /// Tables it may belong to, if nothing says to which.
+    pub doubtful_tables: Vec<String>,
 }
 
 /// Whether the log is read.
@@ -41,21 +45,19 @@ pub(crate) struct Tablet {
     pub server: String,
     /// The newest schema, of the superblock or of the log.
     pub schema: KuduSchema,
+    pub schema_version: u32,
     pub rowsets: Vec<Arc<RowSet>>,
     pub memory: Arc<MemoryRows>,
     pub log: LogReport,
-    /// What could not be opened.
+    /// What is wrong: errors if rows are missing, else warnings.
     pub findings: Vec<Finding>,
+    /// What it was opened from.
+    pub replica: Replica,
 }
 
 impl Replica {
-    /// The folder of the log: what a server was replaying when it died counts more than what it was writing anew.
     pub fn log_folder(&self) -> Option<PathBuf> {
-        let folders = self.roots.folders("wals");
-        let recovery =
-            folders.iter().map(|folder| folder.join(format!("{}.recovery", self.metadata.tablet_id)));
-        let plain = folders.iter().map(|folder| folder.join(&self.metadata.tablet_id));
-        recovery.chain(plain).find(|folder| folder.is_dir())
+        log_folder(&self.metadata.tablet_id, &self.roots)
     }
 
     /// Bytes of its blocks.
@@ -71,93 +73,25 @@ impl Replica {
 
     /// First and last segment of the log.
     pub fn log_segments(&self) -> Option<(u64, u64)> {
-        let (segments, _) = read_segments(&self.log_folder()?, &self.blocks.pool);
+        let Log { segments, .. } = self.log();
         Some((segments.first()?.sequence, segments.last()?.sequence))
     }
 
     /// Term and index of the last operation in the log.
     pub fn last_op(&self) -> Option<(i64, i64)> {
-        let (segments, _) = read_segments(&self.log_folder()?, &self.blocks.pool);
+        let Log { segments, .. } = self.log();
         let entries = segments.iter().flat_map(|segment| &segment.entries);
         let ids = entries.filter_map(|(_, entry)| entry.replicate.as_ref()?.id);
         ids.filter_map(|id| Some((id.term?, id.index?))).max()
     }
-
-    /// Opens rowsets and replays the log.
-    pub fn open(&self, log: LogUse) -> Tablet {
-        let mut findings = Vec::new();
-        let mut rowsets = Vec::new();
-        for rowset in &self.metadata.rowsets {
-            match RowSet::open(rowset.clone(), &self.metadata.schema, self.blocks.clone()) {
-                Ok(rowset) => rowsets.push(rowset),
-                Err(error) => {
-                    let place = format!("tablet {} rowset {}", self.metadata.tablet_id, rowset.id);
-                    let mut finding = Finding::from_error(&error, &place, None);
-                    finding.part = format!(
-                        "rowset {} of tablet {}: {}",
-                        rowset.id, self.metadata.tablet_id, finding.part
-                    );
-                    findings.push(finding);
-                }
-            }
-        }
-        let (mut memory, mut report, mut schema) = (MemoryRows::default(), LogReport::default(), None);
-        if log == LogUse::Replay {
-            (memory, report, schema) = self.replay(&mut rowsets, &mut findings);
-        }
-        rowsets.sort_by_key(RowSet::key_range);
-        Tablet {
-            schema: schema.unwrap_or_else(|| self.metadata.schema.clone()),
-            metadata: self.metadata.clone(),
-            server: self.server.clone(),
-            rowsets: rowsets.into_iter().map(Arc::new).collect(),
-            memory: Arc::new(memory),
-            log: report,
-            findings,
-        }
-    }
-
-    fn replay(
-        &self,
-        rowsets: &mut [RowSet],
-        findings: &mut Vec<Finding>,
-    ) -> (MemoryRows, LogReport, Option<KuduSchema>) {
-        let Some(folder) = self.log_folder() else {
-            if !self.metadata.rowsets.is_empty() && self.metadata.state == TabletState::Ready {
-                let place = format!("tablet {}", self.metadata.tablet_id);
-                let error =
-                    Error::corrupt("a log", "none: what was not flushed is lost").at(&place, 0, "log");
-                findings.push(Finding::from_error(&error, &place, None));
-            }
-            return Default::default();
-        };
-        let (segments, problems) = read_segments(&folder, &self.blocks.pool);
-        findings.extend(problems);
-        let uncommitted = if self.voters == 1 { Uncommitted::Apply } else { Uncommitted::Leave };
-        let mut replay = Replay::new(&self.metadata, rowsets);
-        replay.play(&segments, uncommitted);
-        findings.extend(replay.report.findings.iter().cloned());
-        if uncommitted == Uncommitted::Leave && !replay.report.uncommitted.is_empty() {
-            findings.push(Finding {
-                severity: Severity::Warning,
-                path: Arc::from(folder.display().to_string()),
-                offset: 0,
-                part: "log".into(),
-                message: format!(
-                    "{} operations (from index {}) were replicated but not committed; {} voters decide, so they are left out",
-                    replay.report.uncommitted.len(),
-                    replay.report.uncommitted.first().copied().unwrap_or_default(),
-                    self.voters
-                ),
-                rows: None,
-            });
-        }
-        let schema = replay.newer_schema.take().map(|(schema, _)| schema);
-        (std::mem::take(&mut replay.rows), replay.report, schema)
-    }
 }
 
 impl Tablet {
+    /// Whether rows are missing.
+    pub fn is_damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
     /// The newest timestamp of any change, flushed or logged.
     pub fn newest_timestamp(&self) -> u64 {
         let flushed = self.rowsets.iter().map(|rowset| rowset.newest_timestamp()).max().unwrap_or_default();

@@ -8,14 +8,15 @@ use arrow_array::{ArrayRef, BooleanArray};
 use arrow_select::interleave::interleave;
 use bytes::Bytes;
 use pilaster_core::positional::ColumnCursor;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Finding, Result, RowRanges};
 
 use super::cells;
 use super::change::{ChangeKind, ChangeList};
 use super::delta::{DeltaCursor, DeltaFile};
+use super::key_index::KeyIndex;
 use super::schema::{KuduColumn, KuduSchema};
 use super::superblock::RowSetMetadata;
-use crate::cfile::{CFile, CFileReaderOptions, CellCursor, MAX_KEY, MIN_KEY};
+use crate::cfile::{CFile, CFileReaderOptions, CellCursor};
 use crate::fs::{BlockMap, FilePool};
 
 /// At which time rows are looked at.
@@ -53,6 +54,49 @@ impl Blocks {
             .ok_or_else(|| Error::corrupt(format!("block {id}"), "no container that holds it"))?;
         self.pool.block(id, place)
     }
+
+    /// The block, if it is sure that this is it.
+    fn certain(&self, id: u64) -> Result<pilaster_core::SourceRef> {
+        let source = self.source(id)?;
+        if self.map.uncertain.contains(&id) {
+            return Err(Error::corrupt(
+                format!("a record of block {id}"),
+                "none, and more than one way to give found blocks their ids",
+            )
+            .at(source.name(), 0, "block"));
+        }
+        Ok(source)
+    }
+}
+
+/// The way from keys to rows, and why it had to be made again if so.
+fn open_keys(
+    metadata: &RowSetMetadata,
+    schema: &KuduSchema,
+    blocks: &Blocks,
+) -> Result<(KeyIndex, Option<Error>)> {
+    let open = |id: u64, options: &CFileReaderOptions| -> Result<Arc<CFile>> {
+        Ok(Arc::new(CFile::open(blocks.certain(id)?, options)?))
+    };
+    let column = |key: &KuduColumn| -> Result<Arc<CFile>> {
+        let block = metadata.columns.iter().find(|(id, _)| Some(*id) == key.id).map(|(_, block)| *block);
+        let block =
+            block.ok_or_else(|| Error::corrupt(format!("a block of key column {:?}", key.name), "none"))?;
+        open(block, &blocks.options.clone().with_field(key.field()))
+    };
+    match (metadata.adhoc_index, schema.keys()) {
+        (None, [key]) => Ok((KeyIndex::File(column(key)?), None)),
+        (index, keys) => {
+            let missing = || Error::corrupt("an index of the compound key", "none");
+            match index.ok_or_else(missing).and_then(|index| open(index, &blocks.options)) {
+                Ok(file) => Ok((KeyIndex::File(file), None)),
+                Err(error) => {
+                    let columns = keys.iter().map(|key| Ok((key.clone(), column(key)?)));
+                    Ok((KeyIndex::from_columns(&columns.collect::<Result<Vec<_>>>()?)?, Some(error)))
+                }
+            }
+        }
+    }
 }
 
 /// Changes that stand in the log only, in log order: timestamp and list.
@@ -64,44 +108,102 @@ pub(crate) struct RowSet {
     pub metadata: RowSetMetadata,
     blocks: Blocks,
     columns: Mutex<HashMap<i32, Arc<CFile>>>,
-    key_file: Arc<CFile>,
+    key_index: KeyIndex,
     pub rows: u64,
-    undo: Vec<Arc<DeltaFile>>,
-    redo: Vec<Arc<DeltaFile>>,
+    pub(super) undo: Vec<Arc<DeltaFile>>,
+    pub(super) redo: Vec<Arc<DeltaFile>>,
     /// Changes of the memory store, as the log has them.
     pub log_changes: LogChanges,
+    /// Whether changes of the log are not all newer than those of the files.
+    pub log_mixes_with_redo: bool,
+    /// Rows that cannot be given as they were; they are left out everywhere.
+    pub lost: RowRanges,
+    /// Whether blocks are looked for even where the index of a file is damaged.
+    pub is_tolerant: bool,
+}
+
+/// A part of a rowset that is missing or cannot be opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Damage {
+    pub part: DamagedPart,
+    pub finding: Finding,
+}
+
+/// What is lost with a part of a rowset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DamagedPart {
+    /// The keys: everything.
+    Keys,
+    /// The cells of a column.
+    Column(String),
+    /// Newer values; deleted rows would come back.
+    Redo,
+    /// Older values: the latest state is whole.
+    Undo,
+    /// Nothing: it can be made again or is not needed.
+    Derivable,
 }
 
 impl RowSet {
-    pub fn open(metadata: RowSetMetadata, schema: &KuduSchema, blocks: Blocks) -> Result<Self> {
-        let deltas = |ids: &[u64]| {
-            ids.iter()
-                .map(|&id| Ok(Arc::new(DeltaFile::open(blocks.source(id)?, &blocks.options)?)))
-                .collect::<Result<Vec<_>>>()
+    /// Opens what can be opened and says what cannot; no rowset if its keys are lost.
+    pub fn open(
+        metadata: RowSetMetadata,
+        schema: &KuduSchema,
+        blocks: Blocks,
+    ) -> (Option<Self>, Vec<Damage>) {
+        let mut damage = Vec::new();
+        let place = format!("rowset {}", metadata.id);
+        let mut note = |part: DamagedPart, error: &Error| {
+            damage.push(Damage { part, finding: Finding::from_error(error, &place, None) });
         };
-        let (undo, redo) = (deltas(&metadata.undo_deltas)?, deltas(&metadata.redo_deltas)?);
-        let key_block = match (metadata.adhoc_index, schema.keys()) {
-            (Some(index), _) => index,
-            (None, [key]) => metadata
-                .columns
-                .iter()
-                .find(|(id, _)| Some(*id) == key.id)
-                .map(|(_, block)| *block)
-                .ok_or_else(|| Error::corrupt(format!("a block of key column {:?}", key.name), "none"))?,
-            (None, _) => return Err(Error::corrupt("an index of the compound key", "none")),
+        let mut deltas = |ids: &[u64], part: DamagedPart| {
+            let mut files = Vec::with_capacity(ids.len());
+            for &id in ids {
+                match blocks.certain(id).and_then(|source| DeltaFile::open(source, &blocks.options)) {
+                    Ok(file) => files.push(Arc::new(file)),
+                    Err(error) => note(part.clone(), &error),
+                }
+            }
+            files
         };
-        let key_file = Arc::new(CFile::open(blocks.source(key_block)?, &blocks.options)?);
-        let rows = key_file.metadata().num_values;
-        Ok(Self {
+        let (undo, redo) = (
+            deltas(&metadata.undo_deltas, DamagedPart::Undo),
+            deltas(&metadata.redo_deltas, DamagedPart::Redo),
+        );
+        for column in &schema.columns {
+            let block = metadata.columns.iter().find(|(id, _)| Some(*id) == column.id);
+            if let Some(error) = block.and_then(|(_, block)| blocks.certain(*block).err()) {
+                note(DamagedPart::Column(column.name.clone()), &error);
+            }
+        }
+        if let Some(error) = metadata.bloom.and_then(|block| blocks.certain(block).err()) {
+            note(DamagedPart::Derivable, &error);
+        }
+        let key_index = match open_keys(&metadata, schema, &blocks) {
+            Ok((key_index, None)) => key_index,
+            Ok((key_index, Some(error))) => {
+                note(DamagedPart::Derivable, &error);
+                key_index
+            }
+            Err(error) => {
+                note(DamagedPart::Keys, &error);
+                return (None, damage);
+            }
+        };
+        let rowset = Self {
             metadata,
             columns: Mutex::default(),
-            key_file,
-            rows,
+            rows: key_index.rows(),
+            key_index,
             undo,
             redo,
             log_changes: LogChanges::new(),
+            log_mixes_with_redo: false,
+            lost: RowRanges::none(),
+            is_tolerant: false,
             blocks,
-        })
+        };
+        (Some(rowset), damage)
     }
 
     pub(super) fn block_source(&self, id: u64) -> Result<pilaster_core::SourceRef> {
@@ -119,8 +221,42 @@ impl RowSet {
 
     /// Encoded keys of the first and the last row.
     pub fn key_range(&self) -> Option<(Bytes, Bytes)> {
-        let metadata = self.key_file.metadata();
-        Some((metadata.pair(MIN_KEY)?.clone(), metadata.pair(MAX_KEY)?.clone()))
+        self.key_index.key_range()
+    }
+
+    /// Those of `rows` that are not lost.
+    pub fn intact(&self, rows: Range<u64>) -> RowRanges {
+        let mut start = rows.start;
+        let mut intact = Vec::new();
+        for lost in self.lost.as_slice() {
+            intact.push(start..lost.start.min(rows.end));
+            start = start.max(lost.end);
+        }
+        intact.push(start..rows.end);
+        intact.into_iter().collect()
+    }
+
+    /// The encoded keys of `rows`.
+    pub fn keys_of(&self, rows: Range<u64>) -> Result<Vec<Vec<u8>>> {
+        self.key_index.keys_of(rows)
+    }
+
+    /// The file in which rows are looked up by key; `None` if keys were made again.
+    pub(super) fn key_index_file(&self) -> Option<Arc<CFile>> {
+        match &self.key_index {
+            KeyIndex::File(file) => Some(Arc::clone(file)),
+            KeyIndex::Keys(_) => None,
+        }
+    }
+
+    /// Makes the keys again from the key columns.
+    pub(super) fn make_key_index(&mut self, schema: &KuduSchema) -> Result<()> {
+        let columns = schema.keys().iter().map(|key| {
+            let missing = || Error::corrupt(format!("a block of key column {:?}", key.name), "none");
+            Ok((key.clone(), self.column(key)?.ok_or_else(missing)?))
+        });
+        self.key_index = KeyIndex::from_columns(&columns.collect::<Result<Vec<_>>>()?)?;
+        Ok(())
     }
 
     /// The row with this encoded key.
@@ -130,14 +266,23 @@ impl RowSet {
         {
             return Ok(None);
         }
-        let (row, is_there) = self.key_file.row_of_key(key)?;
-        Ok(is_there.then_some(row))
+        match self.key_index.row_of_key(key) {
+            Ok((row, is_there)) => {
+                Ok((is_there && !self.intact(row..row.saturating_add(1)).is_empty()).then_some(row))
+            }
+            // The rows of damaged keys are lost already.
+            Err(_) if self.is_tolerant => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The rows whose encoded key lies in a range; an empty end means no end.
     pub fn rows_between(&self, start: &[u8], end: &[u8]) -> Result<Range<u64>> {
-        let first = if start.is_empty() { 0 } else { self.key_file.row_of_key(start)?.0 };
-        let last = if end.is_empty() { self.rows } else { self.key_file.row_of_key(end)?.0 };
+        if self.is_tolerant {
+            return Ok(0..self.rows);
+        }
+        let first = if start.is_empty() { 0 } else { self.key_index.row_of_key(start)?.0 };
+        let last = if end.is_empty() { self.rows } else { self.key_index.row_of_key(end)?.0 };
         Ok(first..last.max(first))
     }
 
@@ -191,6 +336,7 @@ impl RowSet {
         let ids: Vec<i32> = columns.iter().filter_map(|column| column.id).collect();
         let readers = columns.iter().map(|column| {
             let cursor = self.column(column)?.map(|file| CellCursor::new(file, wanted.clone()));
+            let cursor = if self.is_tolerant { cursor.map(CellCursor::over_damage) } else { cursor };
             Ok((column.clone(), cursor))
         });
         let redo = self.relevant(&self.redo, &ids, |delta| snapshot.includes(delta.timestamps().0));
@@ -204,38 +350,6 @@ impl RowSet {
             rowset: Arc::clone(self),
             snapshot,
         })
-    }
-
-    /// Every (row, timestamp) that a delta file already has.
-    pub fn recorded_changes(&self) -> Result<std::collections::HashSet<(u64, u64)>> {
-        let mut recorded = std::collections::HashSet::new();
-        for delta in self.undo.iter().chain(&self.redo) {
-            delta.cursor().for_each(0..self.rows, |row, timestamp, _| {
-                recorded.insert((row, timestamp));
-                Ok(())
-            })?;
-        }
-        Ok(recorded)
-    }
-
-    /// Whether a row exists when everything on disk and in `log_changes` is applied.
-    pub fn is_live(&self, row: u64) -> Result<bool> {
-        let mut is_live = true;
-        let mut apply = |list: &[u8]| -> Result<()> {
-            match ChangeList::parse(list)?.kind {
-                ChangeKind::Delete => is_live = false,
-                ChangeKind::Reinsert => is_live = true,
-                ChangeKind::Update => {}
-            }
-            Ok(())
-        };
-        for delta in &self.redo {
-            delta.cursor().for_each(row..row.saturating_add(1), |_, _, list| apply(list))?;
-        }
-        for (_, list) in self.log_changes.get(&row).into_iter().flatten() {
-            apply(list)?;
-        }
-        Ok(is_live)
     }
 
     /// The newest timestamp of any change of its files.
@@ -278,16 +392,30 @@ impl RowSetReader {
                 if snapshot.includes(timestamp) { Ok(()) } else { overlay.change(row, rows, list, positions) }
             })?;
         }
+        // Changes of the log that mix with those of the files are laid between them.
+        let mut mixed: BTreeMap<u64, Vec<(u64, Bytes)>> = BTreeMap::new();
         for cursor in redo {
             cursor.for_each(rows.clone(), |row, timestamp, list| {
-                if snapshot.includes(timestamp) { overlay.change(row, rows, list, positions) } else { Ok(()) }
+                if !snapshot.includes(timestamp) {
+                    Ok(())
+                } else if rowset.log_mixes_with_redo {
+                    mixed.entry(row).or_default().push((timestamp, Bytes::copy_from_slice(list)));
+                    Ok(())
+                } else {
+                    overlay.change(row, rows, list, positions)
+                }
             })?;
         }
         for (&row, changes) in rowset.log_changes.range(rows.clone()) {
-            for (timestamp, list) in changes {
-                if snapshot.includes(*timestamp) {
-                    overlay.change(row, rows, list, positions)?;
-                }
+            let visible = changes.iter().filter(|(timestamp, _)| snapshot.includes(*timestamp));
+            mixed.entry(row).or_default().extend(visible.cloned());
+        }
+        for (row, mut changes) in mixed {
+            if rowset.log_mixes_with_redo {
+                changes.sort_by_key(|(timestamp, _)| *timestamp);
+            }
+            for (_, list) in changes {
+                overlay.change(row, rows, &list, positions)?;
             }
         }
         Ok(overlay)

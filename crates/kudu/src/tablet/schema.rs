@@ -140,6 +140,14 @@ impl KuduSchema {
         self.columns.get(..self.key_count()).unwrap_or_default()
     }
 
+    /// Whether two schemas agree in all that rows depend on.
+    pub(crate) fn is_same_table(&self, other: &Self) -> bool {
+        let shape = |schema: &Self| -> Vec<KuduColumn> {
+            schema.columns.iter().map(|column| KuduColumn { comment: None, ..column.clone() }).collect()
+        };
+        shape(self) == shape(other)
+    }
+
     /// Where the column of this id stands.
     pub(crate) fn index_of_id(&self, id: i32) -> Option<usize> {
         self.columns.iter().position(|column| column.id == Some(id))

@@ -102,7 +102,34 @@ impl TabletMetadata {
         Self::from_message(message).at(path, 0, PART)
     }
 
-    fn from_message(message: TabletSuperBlockPb) -> Result<Self> {
+    /// A tablet of which nothing but the id is known.
+    pub(super) fn unknown(id: &str) -> Self {
+        Self {
+            table_id: String::new(),
+            tablet_id: id.to_string(),
+            table_name: Self::name_for(id),
+            last_durable_mrs_id: -1,
+            schema: KuduSchema::default(),
+            schema_version: 0,
+            state: TabletState::Unknown,
+            partition: Partition::default(),
+            rowsets: Vec::new(),
+            history_seconds: DEFAULT_HISTORY_SECONDS,
+            transactions: HashMap::new(),
+        }
+    }
+
+    /// What a table is called when nothing says its name.
+    pub(super) fn name_for(id: &str) -> String {
+        format!("tablet-{id}")
+    }
+
+    /// Whether a rowset of a damaged superblock makes sense.
+    pub(super) fn is_rowset(message: &RowSetDataPb) -> bool {
+        parse_rowset(message).is_ok()
+    }
+
+    pub(super) fn from_message(message: TabletSuperBlockPb) -> Result<Self> {
         let text = |field: Option<Vec<u8>>, name: &str| -> Result<String> {
             Ok(String::from_utf8_lossy(&required(field, name)?).into_owned())
         };

@@ -1,7 +1,7 @@
 //! A table as a dataset: its tablets in partition order.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
@@ -11,14 +11,14 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, ErrorKind, LostRows, OnDamage, Progress, Result, RowRanges, Scan,
+    ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
 use super::cells;
 use super::key_range::key_range;
 use super::merge::SomeRows;
-use super::replica::Tablet;
+use super::replica::{LogUse, Tablet};
 use super::rowset::{RowSet, Snapshot};
 use super::schema::{KuduColumn, KuduSchema};
 use super::tablet_rows::{KeyRange, Unit, UnitRows, units};
@@ -35,20 +35,39 @@ struct Inner {
     arrow: SchemaRef,
     tablets: Vec<Tablet>,
     snapshot: Snapshot,
+    log: LogUse,
     /// Everything, cut into what threads divide among themselves.
     units: Vec<Unit>,
+    /// What a tolerant scan reads instead, made when one is first asked for.
+    salvaged: OnceLock<Salvage>,
+}
+
+/// What is left of a damaged table.
+#[derive(Debug)]
+struct Salvage {
+    tablets: Vec<Tablet>,
+    losses: Vec<LostRows>,
 }
 
 impl KuduTable {
-    pub(crate) fn new(name: String, mut tablets: Vec<Tablet>, snapshot: Snapshot) -> Result<Self> {
+    pub(crate) fn new(
+        name: String,
+        mut tablets: Vec<Tablet>,
+        snapshot: Snapshot,
+        log: LogUse,
+    ) -> Result<Self> {
         tablets.sort_by(|a, b| a.metadata.partition.start.cmp(&b.metadata.partition.start));
-        let newest = tablets.iter().max_by_key(|tablet| tablet.metadata.schema_version);
+        let newest = tablets.iter().max_by_key(|tablet| tablet.schema_version);
         let schema = newest.map(|tablet| tablet.schema.clone()).unwrap_or_default();
-        let mut all = Vec::new();
-        for tablet in &tablets {
-            all.extend(units(&tablet.rowsets, &tablet.memory, &KeyRange::default())?);
-        }
-        Ok(Self(Arc::new(Inner { name, arrow: schema.to_arrow(), schema, tablets, snapshot, units: all })))
+        let units = if tablets.iter().any(Tablet::is_damaged) {
+            // Keys that cannot be read must not keep the rest from being salvaged.
+            all_units(&tablets, &KeyRange::default()).unwrap_or_default()
+        } else {
+            all_units(&tablets, &KeyRange::default())?
+        };
+        let arrow = schema.to_arrow();
+        let salvaged = OnceLock::new();
+        Ok(Self(Arc::new(Inner { name, arrow, schema, tablets, snapshot, log, units, salvaged })))
     }
 
     /// Columns with their ids and defaults.
@@ -63,20 +82,58 @@ impl KuduTable {
 
     /// The units a request visits.
     fn units(&self, request: &ScanRequest, predicate: Option<&BoundPredicate>) -> Result<Vec<Unit>> {
+        let (tablets, is_salvage) = match &request.on_damage {
+            OnDamage::Stop => (&self.0.tablets, false),
+            OnDamage::Skip(losses) => {
+                let salvage = self.salvage();
+                salvage.losses.iter().for_each(|lost| losses.add(lost.clone()));
+                (&salvage.tablets, true)
+            }
+        };
         if let Some(index) = request.split {
-            let all = &self.0.units;
-            let unit = all.get(index).cloned();
-            return Ok(vec![unit.ok_or_else(|| {
-                Error::invalid(format!("no split number {index}: there are {}", all.len()))
-            })?]);
+            let count = self.0.units.len().max(1);
+            if index >= count {
+                return Err(Error::invalid(format!("no split number {index}: there are {count}")));
+            }
+            if !is_salvage {
+                let unit = self.0.units.get(index).cloned();
+                let keys = predicate.map(|predicate| key_range(predicate, &self.0.schema));
+                let unit = match (unit, keys) {
+                    (Some(unit), Some(keys)) => unit.within(&keys)?,
+                    (unit, _) => unit,
+                };
+                return Ok(unit.into_iter().collect());
+            }
+            // There may be more or fewer units than splits: the last split takes the rest.
+            let mut units = all_units(tablets, &KeyRange::default())?.into_iter().skip(index);
+            let is_last = index.saturating_add(1) == count;
+            return Ok(if is_last { units.collect() } else { units.next().into_iter().collect() });
         }
-        let Some(predicate) = predicate else { return Ok(self.0.units.clone()) };
-        let keys = key_range(predicate, &self.0.schema);
-        let mut wanted = Vec::new();
-        for tablet in &self.0.tablets {
-            wanted.extend(units(&tablet.rowsets, &tablet.memory, &keys)?);
+        match predicate {
+            None if !is_salvage => Ok(self.0.units.clone()),
+            None => all_units(tablets, &KeyRange::default()),
+            Some(predicate) => all_units(tablets, &key_range(predicate, &self.0.schema)),
         }
-        Ok(wanted)
+    }
+
+    /// What is left of the table; everything, if it is sound.
+    fn salvage(&self) -> &Salvage {
+        let inner = &self.0;
+        inner.salvaged.get_or_init(|| {
+            let mut salvage = Salvage { tablets: Vec::new(), losses: Vec::new() };
+            for tablet in &inner.tablets {
+                if tablet.replica.doubtful_tables.len() > 1 {
+                    let reasons = tablet.findings.iter().map(ToString::to_string);
+                    let losses = reasons.map(|reason| LostRows { rows: 0..0, column: None, reason });
+                    salvage.losses.extend(losses);
+                    continue;
+                }
+                let salvaged = tablet.replica.salvage(inner.log, inner.snapshot);
+                salvage.tablets.push(salvaged.tablet);
+                salvage.losses.extend(salvaged.losses);
+            }
+            salvage
+        })
     }
 
     /// Refuses to give rows when some are known to be missing.
@@ -89,6 +146,24 @@ impl KuduTable {
             )
             .at(&self.0.name, 0, "")),
         }
+    }
+}
+
+fn all_units(tablets: &[Tablet], keys: &KeyRange) -> Result<Vec<Unit>> {
+    let mut all = Vec::new();
+    for tablet in tablets {
+        all.extend(units(&tablet.rowsets, &tablet.memory, keys)?);
+    }
+    Ok(all)
+}
+
+/// Says where the way out of damage is.
+fn with_hint(error: Error) -> Error {
+    let ErrorKind::Corrupt { expected, found } = error.kind() else { return error };
+    let hinted = Error::corrupt(expected.clone(), format!("{found}; `salvage` gives what is left"));
+    match error.position() {
+        Some(position) => hinted.at(&position.path, position.offset, position.part),
+        None => hinted,
     }
 }
 
@@ -110,7 +185,7 @@ impl Dataset for KuduTable {
             return None;
         }
         self.0.tablets.iter().try_fold(0u64, |sum, tablet| {
-            let is_flushed = tablet.memory.key_range().is_none() && tablet.findings.is_empty();
+            let is_flushed = tablet.memory.key_range().is_none() && !tablet.is_damaged();
             let rowsets = tablet.rowsets.iter().try_fold(0u64, |sum, rowset| {
                 let counted = rowset.metadata.live_row_count.filter(|_| rowset.log_changes.is_empty())?;
                 Some(sum.saturating_add(counted))
@@ -124,15 +199,18 @@ impl Dataset for KuduTable {
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
-        Ok(self
-            .0
-            .units
-            .iter()
+        let units = self.0.units.iter();
+        let mut splits: Vec<_> = units
             .map(|unit| Split {
                 rows: None,
                 bytes: unit.rowsets.iter().map(|(rowset, _)| rowset.size_bytes()).sum(),
             })
-            .collect())
+            .collect();
+        // What a tolerant scan finds where nothing was must belong to a split too.
+        if splits.is_empty() && self.0.tablets.iter().any(Tablet::is_damaged) {
+            splits.push(Split { rows: None, bytes: 0 });
+        }
+        Ok(splits)
     }
 
     fn scan(&self) -> Scan<'_> {
@@ -166,6 +244,11 @@ impl Dataset for KuduTable {
             request.predicate.as_ref().map(|predicate| predicate.bind(&self.0.arrow)).transpose()?;
         // Positions count all rows, so nothing may be pruned before they are counted.
         let by_position = request.rows.is_some() || request.row_numbers.is_some();
+        if by_position && request.split.is_some() {
+            return Err(Error::invalid(
+                "the rows of a split have no positions in a table that is merged by key",
+            ));
+        }
         let mut units = self.units(request, pruning.as_ref().filter(|_| !by_position))?;
         units.reverse();
         Ok(Box::new(TableScan {
@@ -336,7 +419,7 @@ impl TableScan {
                 split: None,
                 ..self.request.clone()
             };
-            let wanted = RowRanges::one(rows.clone());
+            let wanted = rowset.intact(rows.clone());
             return Ok(Current::Plain(positional::scan(&columns, &self.read_schema, &request, &wanted)?));
         }
         Ok(Current::Rows(unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size)?))
@@ -388,7 +471,7 @@ impl Iterator for TableScan {
         if next.is_err() {
             self.left = 0;
         }
-        next.map_err(ArrowError::from).transpose()
+        next.map_err(|error| ArrowError::from(with_hint(error))).transpose()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_select::filter::FilterBuilder;
 use bytes::Bytes;
-use pilaster_core::{Result, RowRanges};
+use pilaster_core::Result;
 
 use super::merge::{KeyedRows, Merge, SomeRows};
 use super::rowset::{RowSet, RowSetReader, Snapshot};
@@ -37,7 +38,8 @@ pub(crate) fn units(rowsets: &[Arc<RowSet>], memory: &Arc<MemoryRows>, keys: &Ke
             continue;
         }
         let rows = rowset.rows_between(&keys.start, &keys.end)?;
-        if !rows.is_empty() {
+        // Files of a rowset that is lost as a whole may not even be there.
+        if !rowset.intact(rows.clone()).is_empty() {
             members.push((min.to_vec(), max.to_vec(), Member::RowSet(Arc::clone(rowset), rows)));
         }
     }
@@ -84,6 +86,22 @@ fn cut(unit: Unit) -> Vec<Unit> {
 }
 
 impl Unit {
+    /// The part of the unit whose keys lie in a range; `None` if there is none.
+    pub fn within(self, keys: &KeyRange) -> Result<Option<Self>> {
+        let mut rowsets = Vec::with_capacity(self.rowsets.len());
+        for (rowset, rows) in self.rowsets {
+            let found = rowset.rows_between(&keys.start, &keys.end)?;
+            let rows = rows.start.max(found.start)..rows.end.min(found.end);
+            if !rows.is_empty() {
+                rowsets.push((rowset, rows));
+            }
+        }
+        let overlaps =
+            |memory: &Arc<MemoryRows>| memory.key_range().is_some_and(|(min, max)| keys.overlaps(min, max));
+        let memory = self.memory.filter(overlaps);
+        Ok((!rowsets.is_empty() || memory.is_some()).then_some(Self { rowsets, memory }))
+    }
+
     /// The only rowset of the unit, if no change touches these columns or the existence of its rows.
     pub fn plain(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Option<(&Arc<RowSet>, &Range<u64>)> {
         let ([(rowset, rows)], None) = (self.rowsets.as_slice(), &self.memory) else { return None };
@@ -120,13 +138,14 @@ impl Unit {
     ) -> Result<Vec<Box<dyn KeyedRows>>> {
         let mut sources: Vec<Box<dyn KeyedRows>> = Vec::new();
         for (rowset, rows) in &self.rowsets {
-            let reader = rowset.reader(columns, snapshot, &RowRanges::one(rows.clone()))?;
-            let pending = rows.clone();
+            let intact = rowset.intact(rows.clone());
+            let reader = rowset.reader(columns, snapshot, &intact)?;
+            let pending = intact.as_slice().iter().rev().cloned().collect();
             sources.push(Box::new(RowSetRows { reader, pending, batch_size: batch_size as u64 }));
         }
         if let Some(memory) = &self.memory {
             let (arrays, count) = memory.read(columns, snapshot)?;
-            sources.push(Box::new(MemoryBatch(Some(SomeRows { arrays, count }))));
+            sources.push(Box::new(MemoryBatches { arrays, pending: 0..count, batch_size }));
         }
         Ok(sources)
     }
@@ -157,21 +176,24 @@ impl UnitRows {
 /// A rowset's live rows, batch by batch.
 struct RowSetRows {
     reader: RowSetReader,
-    pending: Range<u64>,
+    /// What is still to read, the next at the end.
+    pending: Vec<Range<u64>>,
     batch_size: u64,
 }
 
 impl KeyedRows for RowSetRows {
     fn next(&mut self) -> Result<Option<SomeRows>> {
-        while !self.pending.is_empty() {
-            let start = self.pending.start;
+        while let Some(range) = self.pending.pop() {
+            let start = range.start;
             let boundary = start
                 .checked_div(self.batch_size)
                 .unwrap_or_default()
                 .saturating_add(1)
                 .saturating_mul(self.batch_size);
-            let end = self.pending.end.min(boundary);
-            self.pending.start = end;
+            let end = range.end.min(boundary);
+            if end < range.end {
+                self.pending.push(end..range.end);
+            }
             let (arrays, live) = self.reader.read(start..end)?;
             let all = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
             let Some(live) = live else { return Ok(Some(SomeRows { arrays, count: all })) };
@@ -190,12 +212,23 @@ impl KeyedRows for RowSetRows {
     }
 }
 
-/// Rows of memory, as one batch.
-struct MemoryBatch(Option<SomeRows>);
+/// Rows of memory, batch by batch.
+struct MemoryBatches {
+    arrays: Vec<ArrayRef>,
+    pending: Range<usize>,
+    batch_size: usize,
+}
 
-impl KeyedRows for MemoryBatch {
+impl KeyedRows for MemoryBatches {
     fn next(&mut self) -> Result<Option<SomeRows>> {
-        Ok(self.0.take().filter(|rows| rows.count > 0))
+        let count = self.pending.len().min(self.batch_size);
+        if count == 0 {
+            return Ok(None);
+        }
+        let start = self.pending.start;
+        self.pending.start = start.saturating_add(count);
+        let arrays = self.arrays.iter().map(|array| array.slice(start, count)).collect();
+        Ok(Some(SomeRows { arrays, count }))
     }
 }
 

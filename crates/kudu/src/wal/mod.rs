@@ -3,15 +3,28 @@
 //! | module | what |
 //! | --- | --- |
 //! | `segment` | bytes of a segment → entries, torn tails and damage told apart |
+//! | `coverage` | which operations a log holds, and which it has lost |
 //! | `row_ops` | the rows of a write request |
+//! | `keyed_op` | row operations with keys and cells by column id |
 //! | `replay` | entries → rows and changes, as the server's own bootstrap would decide |
+//! | `describe` | the log as a list for people |
 //! | `memory` | the rows that were in memory only |
 
+mod coverage;
+mod describe;
+mod keyed_op;
 mod memory;
 mod replay;
 mod row_ops;
 mod segment;
 
+pub(crate) use coverage::Coverage;
+pub use describe::LogLine;
+pub(crate) use describe::lines;
 pub(crate) use memory::MemoryRows;
-pub(crate) use replay::{LogReport, Replay, Uncommitted};
-pub(crate) use segment::read_segments;
+pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use row_ops::parse_rows;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use segment::parse_segment;
+pub(crate) use segment::{Log, SegmentEnd, read_log};

@@ -4,21 +4,22 @@
 //! changed. A store that was flushed since is on disk already; the superblock says which were. What was replicated but has no
 //! COMMIT is applied only if one replica alone decides ([`Uncommitted::Apply`]).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use bytes::Bytes;
-use pilaster_core::verify::Finding;
+use pilaster_core::verify::{Finding, Severity};
 use pilaster_core::{Error, Result};
 
+use super::keyed_op::{KeyedOp, apply_to_memory, apply_to_rowset, keyed_ops};
 use super::memory::{MemoryRow, MemoryRows};
-use super::row_ops::{self, RowOp, RowOpKind};
-use super::segment::Segment;
-use crate::key::{self, KeyPart};
+use super::row_ops::RowOpKind;
+use super::segment::{Log, Segment};
 use crate::messages::{
-    CommitMsg, LogEntryPb, MemStoreTargetPb, OperationResultPb, ParticipantOpPb, ReplicateMsg,
-    WriteRequestPb, op_type, required,
+    CommitMsg, LogEntryPb, MemStoreTargetPb, OperationResultPb, ParticipantOpPb, ReplicateMsg, op_type,
+    required,
 };
-use crate::tablet::{ChangeBuilder, ChangeKind, KuduSchema, RowSet, TabletMetadata, TransactionState};
+use crate::tablet::{
+    ChangeBuilder, ChangeKind, History, KuduSchema, RowSet, Snapshot, TabletMetadata, TransactionState,
+};
 
 /// What to do with operations that were replicated but not committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,16 @@ pub(crate) enum Uncommitted {
     Apply,
     /// They do not: only a majority could tell.
     Leave,
+}
+
+/// How it is decided what an operation did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// By its COMMIT, which names the stores it changed, and the superblock, which says which of them are on disk.
+    ByStores,
+    /// By key and timestamp: what no delta file has is applied to the row as it was then. This needs neither COMMITs nor
+    /// what the superblock says, and gives flushed rows again if their rowset is gone.
+    ByTime,
 }
 
 /// What a replay did.
@@ -57,8 +68,9 @@ pub(crate) struct Replay<'a> {
     transactions: HashMap<i64, Transaction>,
     pending: BTreeMap<i64, ReplicateMsg>,
     commits: HashMap<i64, CommitMsg>,
-    /// (rowset, row, timestamp) of every change on disk, read when first needed.
-    recorded: Option<HashMap<i64, HashSet<(u64, u64)>>>,
+    method: Method,
+    /// Every change on disk by rowset, read when first needed.
+    histories: Option<Vec<History>>,
     pub report: LogReport,
 }
 
@@ -68,21 +80,10 @@ struct Transaction {
     rows: MemoryRows,
 }
 
-/// An operation with its cells by column id.
-struct KeyedOp {
-    kind: RowOpKind,
-    ignores: bool,
-    key: Vec<u8>,
-    /// Given cells of columns that are not part of the key.
-    given: Vec<(i32, Option<Bytes>)>,
-    /// All cells of the row, defaults included.
-    whole: HashMap<i32, Option<Bytes>>,
-    sets_immutable: bool,
-}
-
 impl<'a> Replay<'a> {
-    pub fn new(metadata: &'a TabletMetadata, rowsets: &'a mut [RowSet]) -> Self {
-        let transactions = metadata.transactions.iter();
+    pub fn new(metadata: &'a TabletMetadata, rowsets: &'a mut [RowSet], method: Method) -> Self {
+        // What a superblock says of transactions is in the log again, where that is believed instead.
+        let transactions = metadata.transactions.iter().filter(|_| method == Method::ByStores);
         let transactions =
             transactions.map(|(&id, &state)| (id, Transaction { state, rows: MemoryRows::default() }));
         Self {
@@ -93,22 +94,21 @@ impl<'a> Replay<'a> {
             transactions: transactions.collect(),
             pending: BTreeMap::new(),
             commits: HashMap::new(),
-            recorded: None,
+            method,
+            histories: None,
             report: LogReport::default(),
             metadata,
             rowsets,
         }
     }
 
-    /// Plays all segments, which stand in order.
-    pub fn play(&mut self, segments: &[Segment], uncommitted: Uncommitted) {
-        if let Some(first) = segments.first() {
-            self.schema = first.schema.clone();
-            self.schema_version = first.schema_version;
+    /// Plays all segments.
+    pub fn play(&mut self, log: &Log, uncommitted: Uncommitted) {
+        if let Some(first) = log.segments.first() {
+            self.start_schema(first);
         }
-        for segment in segments {
+        for segment in &log.segments {
             self.report.segments = self.report.segments.saturating_add(1);
-            self.report.findings.extend(segment.findings.iter().cloned());
             for (offset, entry) in &segment.entries {
                 self.report.entries = self.report.entries.saturating_add(1);
                 if let Err(error) = self.entry(entry) {
@@ -120,6 +120,38 @@ impl<'a> Replay<'a> {
         }
         self.finish_pending(uncommitted);
         self.finish_transactions();
+    }
+
+    /// The schema the log begins with. Segment headers have no checksum: where the superblock has the same version, its own
+    /// schema counts; where it has a newer one, columns may have other names since, but no other types.
+    fn start_schema(&mut self, first: &Segment) {
+        let known = &self.metadata.schema;
+        let Some(schema) = &first.schema else {
+            self.schema_version = self.metadata.schema_version;
+            return;
+        };
+        self.schema = schema.clone();
+        self.schema_version = first.schema_version;
+        let kinds = |schema: &KuduSchema| {
+            let columns = schema.columns.iter();
+            columns
+                .map(|c| (c.id, (c.data_type, c.is_array, c.is_key, c.is_nullable)))
+                .collect::<HashMap<_, _>>()
+        };
+        let (in_header, in_superblock) = (kinds(schema), kinds(known));
+        let has_changed = in_header.iter().any(|(id, kind)| in_superblock.get(id).is_some_and(|k| k != kind));
+        let is_same_version = first.schema_version == self.metadata.schema_version;
+        if !has_changed && (!is_same_version || schema.is_same_table(known)) {
+            return;
+        }
+        let path = first.path.display().to_string();
+        let error = Error::corrupt("the schema of the superblock", "another in the segment header");
+        let mut finding = Finding::from_error(&error.at(&path, 12, "log segment"), &path, None);
+        if is_same_version {
+            finding.severity = Severity::Warning;
+            self.schema = known.clone();
+        }
+        self.report.findings.push(finding);
     }
 
     fn fail(&mut self, error: Error, index: i64) {
@@ -147,6 +179,10 @@ impl<'a> Replay<'a> {
             LogEntryPb::COMMIT => {
                 let commit = required(entry.commit.clone(), "commit")?;
                 let index = required(required(commit.commited_op_id, "commited_op_id")?.index, "index")?;
+                if self.method == Method::ByTime {
+                    self.commits.insert(index, commit);
+                    return Ok(());
+                }
                 let lowest = self.pending.first_key_value().map(|(lowest, _)| *lowest);
                 if lowest.is_none_or(|lowest| lowest > index) {
                     return self.orphaned(&commit);
@@ -192,8 +228,11 @@ impl<'a> Replay<'a> {
         match required(message.op_type, "op_type")? {
             op_type::WRITE => {
                 let request = required(message.write_request.as_ref(), "write_request")?;
-                let ops = self.keyed_ops(request)?;
                 let results: &[OperationResultPb] = commit.result.as_ref().map_or(&[], |result| &result.ops);
+                if !results.is_empty() && results.iter().all(|result| result.failed_status.is_some()) {
+                    return Ok(());
+                }
+                let ops = keyed_ops(&self.schema, request)?;
                 if results.len() != ops.len() {
                     return Err(Error::corrupt(format!("{} results", ops.len()), results.len()));
                 }
@@ -231,7 +270,10 @@ impl<'a> Replay<'a> {
     fn participant(&mut self, message: &ReplicateMsg) -> Result<()> {
         let op = required(required(message.participant_request, "participant_request")?.op, "op")?;
         let id = required(op.txn_id, "txn_id")?;
-        let in_superblock = self.metadata.transactions.get(&id).copied().unwrap_or_default();
+        let in_superblock = match self.method {
+            Method::ByStores => self.metadata.transactions.get(&id).copied().unwrap_or_default(),
+            Method::ByTime => TransactionState::default(),
+        };
         if in_superblock.is_aborted || in_superblock.commit_timestamp.is_some() {
             return Ok(());
         }
@@ -240,6 +282,11 @@ impl<'a> Replay<'a> {
             Some(ParticipantOpPb::FINALIZE_COMMIT) => {
                 let timestamp = required(op.finalized_commit_timestamp, "finalized_commit_timestamp")?;
                 transaction.state.commit_timestamp = u64::try_from(timestamp).ok();
+                // What follows may change its rows.
+                if self.method == Method::ByTime {
+                    let transaction = self.transactions.remove(&id).unwrap_or_default();
+                    return self.commit_transaction(transaction);
+                }
             }
             Some(ParticipantOpPb::ABORT_TXN) => transaction.state.is_aborted = true,
             Some(ParticipantOpPb::BEGIN_TXN | ParticipantOpPb::BEGIN_COMMIT) => {}
@@ -284,8 +331,16 @@ impl<'a> Replay<'a> {
     fn finish_pending(&mut self, uncommitted: Uncommitted) {
         let pending = std::mem::take(&mut self.pending);
         let mut commits = std::mem::take(&mut self.commits);
+        // Raft decides in order: with one operation all before it are committed.
+        let decided = commits.keys().max().copied();
         for (index, message) in pending {
-            let played = match (commits.remove(&index), uncommitted) {
+            let commit = commits.remove(&index);
+            let is_decided = Some(index) <= decided;
+            let played = match (commit, uncommitted) {
+                (Some(commit), _) if matches!(self.method, Method::ByStores) => {
+                    self.play_committed(&message, &commit)
+                }
+                (commit, _) if is_decided => self.decide(&message, commit.as_ref()),
                 (Some(commit), Uncommitted::Apply) => self.play_committed(&message, &commit),
                 (_, Uncommitted::Leave) => {
                     self.report.uncommitted.push(index);
@@ -293,21 +348,38 @@ impl<'a> Replay<'a> {
                 }
                 (None, Uncommitted::Apply) => {
                     self.report.uncommitted.push(index);
-                    self.play_uncommitted(&message)
+                    self.decide(&message, None)
                 }
             };
             if let Err(error) = played {
                 self.fail(error, index);
             }
         }
+        let mut orphans: Vec<_> = commits.into_iter().filter(|_| self.method == Method::ByStores).collect();
+        orphans.sort_by_key(|(index, _)| *index);
+        for (index, commit) in orphans {
+            if let Err(error) = self.orphaned(&commit) {
+                self.fail(error, index);
+            }
+        }
     }
 
-    fn play_uncommitted(&mut self, message: &ReplicateMsg) -> Result<()> {
+    /// Plays an operation without asking its COMMIT which stores it changed.
+    fn decide(&mut self, message: &ReplicateMsg, commit: Option<&CommitMsg>) -> Result<()> {
+        let results = commit.and_then(|commit| commit.result.as_ref()).map_or(&[][..], |result| &result.ops);
+        let has_failed =
+            |number: usize| results.get(number).is_some_and(|result| result.failed_status.is_some());
         match required(message.op_type, "op_type")? {
             op_type::WRITE => {
                 let request = required(message.write_request.as_ref(), "write_request")?;
                 let timestamp = required(message.timestamp, "timestamp")?;
-                for op in self.keyed_ops(request)? {
+                if !results.is_empty() && (0..results.len()).all(has_failed) {
+                    return Ok(());
+                }
+                for (number, op) in keyed_ops(&self.schema, request)?.into_iter().enumerate() {
+                    if has_failed(number) {
+                        continue;
+                    }
                     match request.txn_id {
                         Some(id) => {
                             let transaction = self.transactions.entry(id).or_default();
@@ -320,9 +392,11 @@ impl<'a> Replay<'a> {
                 }
                 Ok(())
             }
+            op_type::ALTER_SCHEMA if has_failed(0) => Ok(()),
             op_type::ALTER_SCHEMA => self.alter_schema(message),
             op_type::PARTICIPANT => self.participant(message),
-            _ => Ok(()),
+            op_type::NO_OP | op_type::CHANGE_CONFIG => Ok(()),
+            other => Err(Error::corrupt("a known kind of operation", other)),
         }
     }
 
@@ -332,12 +406,18 @@ impl<'a> Replay<'a> {
         if self.is_recorded(&op.key, timestamp)? {
             return Ok(());
         }
+        // An operation sees what happened up to its own time.
+        let snapshot = match self.method {
+            Method::ByStores => Snapshot::Latest,
+            Method::ByTime => Snapshot::At(timestamp.saturating_add(1)),
+        };
         let in_memory = self.rows.0.get(&op.key).map(MemoryRow::is_live).transpose()?.unwrap_or(false);
         let mut place = None;
         if !in_memory {
-            for (index, rowset) in self.rowsets.iter().enumerate() {
+            let histories = self.histories.as_deref().unwrap_or_default();
+            for (index, (rowset, history)) in self.rowsets.iter().zip(histories).enumerate() {
                 if let Some(row) = rowset.find(&op.key)?
-                    && rowset.is_live(row)?
+                    && rowset.is_live(row, history, snapshot)?
                 {
                     place = Some((index, row));
                     break;
@@ -357,6 +437,7 @@ impl<'a> Replay<'a> {
         match place {
             Some((index, row)) => {
                 if let Some(rowset) = self.rowsets.get_mut(index) {
+                    rowset.log_mixes_with_redo |= self.method == Method::ByTime;
                     apply_to_rowset(rowset, row, &op, timestamp);
                 }
                 Ok(())
@@ -367,16 +448,14 @@ impl<'a> Replay<'a> {
 
     /// Whether a delta file already has a change of this key at this time.
     fn is_recorded(&mut self, key: &[u8], timestamp: u64) -> Result<bool> {
-        if self.recorded.is_none() {
-            let all = self.rowsets.iter().map(|rowset| Ok((rowset.metadata.id, rowset.recorded_changes()?)));
-            self.recorded = Some(all.collect::<Result<_>>()?);
-        }
-        let Some(recorded) = &self.recorded else { return Ok(false) };
-        for rowset in self.rowsets.iter() {
+        let histories = match self.histories.take() {
+            Some(histories) => histories,
+            None => self.rowsets.iter().map(|rowset| rowset.history()).collect::<Result<Vec<_>>>()?,
+        };
+        let histories = self.histories.insert(histories);
+        for (rowset, history) in self.rowsets.iter().zip(histories) {
             if let Some(row) = rowset.find(key)?
-                && recorded
-                    .get(&rowset.metadata.id)
-                    .is_some_and(|changes| changes.contains(&(row, timestamp)))
+                && history.has(row, timestamp)
             {
                 return Ok(true);
             }
@@ -388,114 +467,35 @@ impl<'a> Replay<'a> {
     fn finish_transactions(&mut self) {
         let mut transactions: Vec<_> = std::mem::take(&mut self.transactions).into_iter().collect();
         transactions.sort_by_key(|(id, transaction)| (transaction.state.commit_timestamp, *id));
-        for (_, transaction) in transactions {
-            let Some(commit) = transaction.state.commit_timestamp else { continue };
-            if transaction.state.is_aborted || transaction.state.is_flushed {
+        for (id, transaction) in transactions {
+            if let Err(error) = self.commit_transaction(transaction) {
+                self.fail(Error::invalid(format!("transaction {id}: {error}")), 0);
+            }
+        }
+    }
+
+    fn commit_transaction(&mut self, transaction: Transaction) -> Result<()> {
+        let Some(commit) = transaction.state.commit_timestamp else { return Ok(()) };
+        if transaction.state.is_aborted || transaction.state.is_flushed {
+            return Ok(());
+        }
+        for (key, mut row) in transaction.rows.0 {
+            if self.method == Method::ByTime && self.is_recorded(&key, commit)? {
                 continue;
             }
-            for (key, mut row) in transaction.rows.0 {
-                match self.rows.0.get_mut(&key) {
-                    None => {
-                        row.inserted = commit;
-                        self.rows.0.insert(key, row);
-                    }
-                    Some(ghost) => {
-                        let mut change = ChangeBuilder::new(ChangeKind::Reinsert);
-                        row.cells.iter().for_each(|(id, cell)| change.push(*id, cell.as_deref()));
-                        ghost.changes.push((commit, change.finish().into()));
-                        ghost.changes.extend(row.changes);
-                    }
+            match self.rows.0.get_mut(&key) {
+                None => {
+                    row.inserted = commit;
+                    self.rows.0.insert(key, row);
+                }
+                Some(ghost) => {
+                    let mut change = ChangeBuilder::new(ChangeKind::Reinsert);
+                    row.cells.iter().for_each(|(id, cell)| change.push(*id, cell.as_deref()));
+                    ghost.changes.push((commit, change.finish().into()));
+                    ghost.changes.extend(row.changes);
                 }
             }
         }
+        Ok(())
     }
-
-    /// The operations of a request with keys and cells by column id.
-    fn keyed_ops(&self, request: &WriteRequestPb) -> Result<Vec<KeyedOp>> {
-        let client = KuduSchema::parse(required(request.schema.as_ref(), "schema")?)?;
-        let operations = required(request.row_operations.as_ref(), "row_operations")?;
-        let mut counter =
-            request.auto_incrementing_column.and_then(|column| column.auto_incrementing_counter);
-        let ops = row_ops::parse(operations, &client)?;
-        ops.into_iter().map(|op| self.keyed_op(op, &client, &mut counter)).collect()
-    }
-
-    fn keyed_op(&self, op: RowOp, client: &KuduSchema, counter: &mut Option<i64>) -> Result<KeyedOp> {
-        let keys = self.schema.key_count();
-        let mut keyed = KeyedOp {
-            kind: op.kind,
-            ignores: op.ignores,
-            key: Vec::new(),
-            given: Vec::new(),
-            whole: HashMap::new(),
-            sets_immutable: false,
-        };
-        for (index, column) in self.schema.columns.iter().enumerate() {
-            let id = required(column.id, "column id")?;
-            let given = client.index_of_name(&column.name).and_then(|at| op.cells.get(at).cloned().flatten());
-            let cell = match &given {
-                None if column.is_auto_incrementing && op.kind == RowOpKind::Insert => {
-                    let next = counter.unwrap_or_default().saturating_add(1);
-                    *counter = Some(next);
-                    Some(Bytes::copy_from_slice(&next.to_le_bytes()))
-                }
-                None => column.write_default.clone().map(Bytes::from),
-                Some(cell) => cell.clone(),
-            };
-            if index < keys {
-                let part = if index.saturating_add(1) == keys { KeyPart::Last } else { KeyPart::NotLast };
-                let value = cell.as_deref().ok_or_else(|| {
-                    Error::corrupt(format!("a value of key column {:?}", column.name), "none")
-                })?;
-                key::encode(column.data_type, value, part, &mut keyed.key)?;
-            } else if let Some(cell) = given {
-                keyed.sets_immutable |= column.is_immutable && cell.is_some();
-                if !(column.is_immutable && op.ignores) {
-                    keyed.given.push((id, cell));
-                }
-            }
-            keyed.whole.insert(id, cell);
-        }
-        Ok(keyed)
-    }
-}
-
-/// The change an operation makes to a row that exists.
-fn change_of(op: &KeyedOp) -> Option<Vec<u8>> {
-    let kind = match op.kind {
-        RowOpKind::Delete => return Some(ChangeBuilder::new(ChangeKind::Delete).finish()),
-        RowOpKind::Update | RowOpKind::Upsert | RowOpKind::Insert => ChangeKind::Update,
-    };
-    let mut change = ChangeBuilder::new(kind);
-    op.given.iter().for_each(|(id, cell)| change.push(*id, cell.as_deref()));
-    (!change.is_empty()).then(|| change.finish())
-}
-
-fn apply_to_rowset(rowset: &mut RowSet, row: u64, op: &KeyedOp, timestamp: u64) {
-    if let Some(change) = change_of(op) {
-        rowset.log_changes.entry(row).or_default().push((timestamp, change.into()));
-    }
-}
-
-fn apply_to_memory(rows: &mut MemoryRows, op: KeyedOp, timestamp: u64) -> Result<()> {
-    let Some(row) = rows.0.get_mut(&op.key) else {
-        return match op.kind {
-            RowOpKind::Insert | RowOpKind::Upsert => {
-                rows.0
-                    .insert(op.key, MemoryRow { inserted: timestamp, cells: op.whole, changes: Vec::new() });
-                Ok(())
-            }
-            RowOpKind::Update | RowOpKind::Delete => Err(Error::corrupt("a row in memory to change", "none")),
-        };
-    };
-    if !row.is_live()? && matches!(op.kind, RowOpKind::Insert | RowOpKind::Upsert) {
-        let mut change = ChangeBuilder::new(ChangeKind::Reinsert);
-        op.whole.iter().for_each(|(id, cell)| change.push(*id, cell.as_deref()));
-        row.changes.push((timestamp, change.finish().into()));
-        return Ok(());
-    }
-    if let Some(change) = change_of(&op) {
-        row.changes.push((timestamp, change.into()));
-    }
-    Ok(())
 }

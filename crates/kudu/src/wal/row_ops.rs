@@ -95,3 +95,19 @@ fn indirect_cell(indirect: &Bytes, place: &[u8]) -> Result<Bytes> {
         )),
     }
 }
+
+/// Parses rows of a schema with columns of several widths, right or wrong.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_rows(bytes: &Bytes) {
+    use crate::messages::{ColumnSchemaPb, SchemaPb};
+    // Integers, text, booleans, nullable ones among them.
+    let columns = [5, 8, 9, 17, 1].iter().zip(0..).map(|(&data_type, number)| ColumnSchemaPb {
+        name: Some(format!("c{number}")),
+        data_type: Some(data_type),
+        is_nullable: Some(number > 2),
+        ..ColumnSchemaPb::default()
+    });
+    let Ok(schema) = KuduSchema::parse(&SchemaPb { columns: columns.collect() }) else { return };
+    let operations = RowOperationsPb { rows: Some(bytes.clone()), indirect_data: Some(bytes.clone()) };
+    let _ = parse(&operations, &schema);
+}

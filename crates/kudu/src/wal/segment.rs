@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
-use pilaster_core::{Error, Result, Source};
+use pilaster_core::{Error, ErrorKind, Result, Source};
 use pilaster_encoding::checksum::crc32c;
 
 use crate::cfile::Compression;
@@ -33,48 +33,75 @@ const PART: &str = "log segment";
 pub(crate) struct Segment {
     pub path: PathBuf,
     pub sequence: u64,
-    pub schema: KuduSchema,
+    /// Columns at the start of the segment; `None` if its header is damaged.
+    pub schema: Option<KuduSchema>,
     pub schema_version: u32,
     pub compression: Compression,
-    pub is_closed: bool,
+    pub end: SegmentEnd,
     /// Every entry with the offset of its batch.
     pub entries: Vec<(u64, LogEntryPb)>,
+    /// Before which entries bytes are damaged: entries may be missing there.
+    pub gaps: Vec<usize>,
     /// Bytes that should have been entries.
     pub findings: Vec<Finding>,
 }
 
-/// Reads the segments in a log folder, by sequence number.
-pub(crate) fn read_segments(folder: &Path, pool: &FilePool) -> (Vec<Segment>, Vec<Finding>) {
-    let (mut segments, mut findings) = (Vec::new(), Vec::new());
+/// What comes after the last entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentEnd {
+    /// A footer.
+    Closed,
+    /// Zeros: space for entries that were never written.
+    Preallocated,
+    /// The end of the file, where a server would have left zeros or a footer.
+    Bare,
+    /// The beginning of an entry, as a crash leaves it.
+    Torn(u64),
+    /// Bytes that no crash leaves.
+    Damaged,
+}
+
+/// The segments of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// By sequence number.
+    pub segments: Vec<Segment>,
+    /// Segments that could not be read, and holes in the numbers.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads the segments in a log folder.
+pub(crate) fn read_log(folder: &Path, pool: &FilePool) -> Log {
+    let mut log = Log::default();
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = names.filter(|path| is_segment_name(path)).collect();
+    let mut paths: Vec<_> = names.filter(|path| segment_number(path).is_some()).collect();
     paths.sort();
     for path in paths {
         let read = pool.content(&path).and_then(|source| read_segment(&path, source.as_ref()));
         match read {
-            Ok(Some(segment)) => segments.push(segment),
+            Ok(Some(segment)) => log.segments.push(segment),
             Ok(None) => {}
-            Err(error) => findings.push(Finding::from_error(&error, &path.display().to_string(), None)),
+            Err(error) => log.findings.push(Finding::from_error(&error, &path.display().to_string(), None)),
         }
     }
-    segments.sort_by_key(|segment| segment.sequence);
-    for pair in segments.windows(2) {
+    log.segments.sort_by_key(|segment| segment.sequence);
+    for pair in log.segments.windows(2) {
         if let [before, after] = pair
             && before.sequence.saturating_add(1) != after.sequence
         {
             let error =
                 Error::corrupt(format!("segment {} next", before.sequence.saturating_add(1)), after.sequence);
             let path = after.path.display().to_string();
-            findings.push(Finding::from_error(&error.at(&path, 0, PART), &path, None));
+            log.findings.push(Finding::from_error(&error.at(&path, 0, PART), &path, None));
         }
     }
-    (segments, findings)
+    log
 }
 
-fn is_segment_name(path: &Path) -> bool {
+/// The number in the name of a segment file; `None` for other files.
+fn segment_number(path: &Path) -> Option<u64> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.strip_prefix("wal-")
-        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    name.strip_prefix("wal-").filter(|number| number.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
 /// Reads a segment; `None` if nothing was ever written to it.
@@ -86,36 +113,94 @@ pub(crate) fn read_segment(path: &Path, source: &dyn Source) -> Result<Option<Se
         );
     }
     let bytes = source.read_at(0..source.size())?;
-    let head = bytes.get(..12).unwrap_or(&bytes);
-    if bytes.len() < 12 || head.iter().all(|byte| *byte == 0) {
+    parse_segment(path, name, &bytes)
+}
+
+/// As [`read_segment`], of the bytes of a whole file.
+pub(crate) fn parse_segment(path: &Path, name: &str, bytes: &Bytes) -> Result<Option<Segment>> {
+    if bytes.len() >= 12 && bytes.iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
+    let (mut segment, form, start) = match parse_header(path, name, bytes) {
+        Ok(header) => header,
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return Err(error),
+        // Entries carry their own checksums and can be read without the header.
+        Err(error) => match without_header(path, name, bytes) {
+            Some((mut segment, form, start)) => {
+                segment.findings.push(Finding::from_error(&error, name, None));
+                segment.gaps.push(0);
+                (segment, form, start)
+            }
+            None => return Err(error),
+        },
+    };
+    let (entries_end, footer) = find_footer(bytes, start);
+    let reader = EntryReader { name, bytes, end: entries_end, form, compression: segment.compression };
+    reader.read_all(start, footer.is_some(), &mut segment);
+    if let Some(expected) = footer.and_then(|footer| footer.num_entries)
+        && segment.gaps.is_empty()
+        && i64::try_from(segment.entries.len()).ok() != Some(expected)
+    {
+        let error = Error::corrupt(format!("{expected} entries, as the footer says"), segment.entries.len());
+        segment.findings.push(Finding::from_error(&error.at(name, entries_end as u64, PART), name, None));
+        segment.gaps.push(segment.entries.len());
+    }
+    Ok(Some(segment))
+}
+
+/// An empty segment with what the header says, the form of its entries and where they begin.
+fn parse_header(path: &Path, name: &str, bytes: &Bytes) -> Result<(Segment, Form, usize)> {
+    let head = bytes.get(..12).ok_or_else(|| {
+        Error::corrupt("a segment header", "the end of the file").at(name, bytes.len() as u64, PART)
+    })?;
     if !head.starts_with(HEADER_MAGIC) {
         let found = format!("\"{}\"", head.get(..8).unwrap_or_default().escape_ascii());
         return Err(Error::corrupt("\"kudulogf\"", found).at(name, 0, PART));
     }
-    let length = word(&bytes, 8).unwrap_or(u32::MAX) as usize;
+    let length = word(bytes, 8).unwrap_or(u32::MAX) as usize;
     let end = 12usize.saturating_add(length);
     let header = bytes
         .get(12..end)
         .filter(|_| length <= MAX_MESSAGE_BYTES)
         .ok_or_else(|| Error::corrupt("a header inside the file", length).at(name, 8, PART))?;
     let header: LogSegmentHeaderPb = messages::parse(header, "LogSegmentHeaderPB").at(name, 12, PART)?;
-    let mut segment = from_header(path, &header).at(name, 12, PART)?;
-    let (entries_end, footer) = find_footer(&bytes, end);
-    segment.is_closed = footer.is_some();
+    let segment = from_header(path, &header).at(name, 12, PART)?;
     let form = if header.major_version.is_some() { Form::Old } else { Form::New };
-    let mut reader =
-        EntryReader { name, bytes: &bytes, end: entries_end, form, compression: segment.compression };
-    reader.read_all(end, &mut segment);
-    if let Some(expected) = footer.and_then(|footer| footer.num_entries)
-        && segment.findings.is_empty()
-        && i64::try_from(segment.entries.len()).ok() != Some(expected)
-    {
-        let error = Error::corrupt(format!("{expected} entries, as the footer says"), segment.entries.len());
-        segment.findings.push(Finding::from_error(&error.at(name, entries_end as u64, PART), name, None));
+    Ok((segment, form, end))
+}
+
+/// As [`parse_header`] where the header is damaged: the first entry that checks tells the form, and how it is compressed.
+fn without_header(path: &Path, name: &str, bytes: &Bytes) -> Option<(Segment, Form, usize)> {
+    for form in [Form::New, Form::Old] {
+        let reader = |compression| EntryReader { name, bytes, end: bytes.len(), form, compression };
+        let Some(start) = reader(Compression::None).next_header(12) else { continue };
+        for compression in [Compression::Lz4, Compression::Snappy, Compression::Zlib, Compression::None] {
+            let is_entry = |entry: &LogEntryPb| {
+                matches!(entry.entry_type, Some(LogEntryPb::REPLICATE | LogEntryPb::COMMIT))
+            };
+            let first = reader(compression).entry(start);
+            if first.is_ok_and(|(batch, _)| !batch.entry.is_empty() && batch.entry.iter().all(is_entry)) {
+                return Some((Segment::empty(path, segment_number(path)?, compression), form, start));
+            }
+        }
     }
-    Ok(Some(segment))
+    None
+}
+
+impl Segment {
+    fn empty(path: &Path, sequence: u64, compression: Compression) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            sequence,
+            schema: None,
+            schema_version: 0,
+            compression,
+            end: SegmentEnd::Bare,
+            entries: Vec::new(),
+            gaps: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
 }
 
 fn from_header(path: &Path, header: &LogSegmentHeaderPb) -> Result<Segment> {
@@ -127,15 +212,12 @@ fn from_header(path: &Path, header: &LogSegmentHeaderPb) -> Result<Segment> {
         None | Some(0) => Compression::None,
         Some(number) => Compression::from_number(number)?,
     };
+    let schema = KuduSchema::parse(required(header.schema.as_ref(), "schema")?)?;
+    let sequence = required(header.sequence_number, "sequence_number")?;
     Ok(Segment {
-        path: path.to_path_buf(),
-        sequence: required(header.sequence_number, "sequence_number")?,
-        schema: KuduSchema::parse(header.schema.as_ref().unwrap_or(&messages::SchemaPb::default()))?,
+        schema: Some(schema),
         schema_version: header.schema_version.unwrap_or_default(),
-        compression,
-        is_closed: false,
-        entries: Vec::new(),
-        findings: Vec::new(),
+        ..Segment::empty(path, sequence, compression)
     })
 }
 
@@ -191,36 +273,49 @@ struct EntryHeader {
 }
 
 impl EntryReader<'_> {
-    fn read_all(&mut self, start: usize, segment: &mut Segment) {
+    fn read_all(&self, start: usize, has_footer: bool, segment: &mut Segment) {
         let mut at = start;
+        segment.end = if has_footer { SegmentEnd::Closed } else { SegmentEnd::Bare };
         while at < self.end {
-            let step = self.entry(at);
-            match step {
+            let error = match self.entry(at) {
                 Ok((batch, next)) => {
                     segment.entries.extend(batch.entry.into_iter().map(|entry| (at as u64, entry)));
                     at = next;
+                    continue;
                 }
-                Err(error) => {
-                    // A good header with a bad payload tells where the next entry begins.
-                    let from = match self.header(at) {
-                        Some(header) => {
-                            at.saturating_add(self.form.header_bytes()).saturating_add(header.stored)
-                        }
-                        None => at.saturating_add(1),
-                    };
-                    let Some(next) = self.next_header(from) else {
-                        if segment.is_closed {
-                            let error = error.at(self.name, at as u64, PART);
-                            segment.findings.push(Finding::from_error(&error, self.name, None));
-                        }
-                        return;
-                    };
-                    let error = error.at(self.name, at as u64, PART);
-                    segment.findings.push(Finding::from_error(&error, self.name, None));
-                    at = next;
+                Err(error) => error,
+            };
+            // A good header with a bad payload tells where the next entry begins.
+            let from = match self.header(at) {
+                Some(header) => at.saturating_add(self.form.header_bytes()).saturating_add(header.stored),
+                None => at.saturating_add(1),
+            };
+            let next = self.next_header(from);
+            if next.is_none() && !has_footer {
+                segment.end = self.end_at(at);
+                if segment.end != SegmentEnd::Damaged {
+                    return;
                 }
             }
+            let error = error.at(self.name, at as u64, PART);
+            segment.findings.push(Finding::from_error(&error, self.name, None));
+            segment.gaps.push(segment.entries.len());
+            let Some(next) = next else { return };
+            at = next;
         }
+    }
+
+    /// What the bytes from `at` on are, which are no entry: a crash leaves the beginning of one, with zeros or nothing
+    /// behind it.
+    fn end_at(&self, at: usize) -> SegmentEnd {
+        let rest = self.bytes.get(at..self.end).unwrap_or_default();
+        let Some(last) = rest.iter().rposition(|byte| *byte != 0) else { return SegmentEnd::Preallocated };
+        let whole = match self.header(at) {
+            Some(header) => self.form.header_bytes().saturating_add(header.stored),
+            None => self.form.header_bytes(),
+        };
+        let is_cut = rest.len() < whole || last.saturating_add(1) < whole;
+        if is_cut { SegmentEnd::Torn(at as u64) } else { SegmentEnd::Damaged }
     }
 
     fn header(&self, at: usize) -> Option<EntryHeader> {
@@ -240,7 +335,8 @@ impl EntryReader<'_> {
 
     /// The first valid header at or after `from`.
     fn next_header(&self, from: usize) -> Option<usize> {
-        (from..self.end.saturating_sub(self.form.header_bytes())).find(|at| self.header(*at).is_some())
+        let last = self.end.saturating_sub(self.form.header_bytes());
+        (from..last.saturating_add(1)).find(|at| self.header(*at).is_some())
     }
 
     fn entry(&self, at: usize) -> Result<(LogEntryBatchPb, usize)> {

@@ -30,6 +30,8 @@ impl<W: Write> TableWriter<W> {
     fn flush_rows(&mut self) -> Result<()> {
         let mut table = comfy_table::Table::new();
         table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+        table.remove_style(comfy_table::TableComponent::HorizontalLines);
+        table.remove_style(comfy_table::TableComponent::MiddleIntersections);
         table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
         table.set_header(self.schema.fields().iter().map(|field| field.name().as_str()));
         for row in self.rows.drain(..) {

@@ -9,13 +9,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_array::ArrayRef;
+use arrow_buffer::{Buffer, NullBuffer};
 use bytes::Bytes;
+use pilaster_core::views::{ByteKind, view_array};
 use pilaster_core::{Error, Result};
-use pilaster_encoding::{dictionary, group_varint, prefix};
+use pilaster_encoding::{group_varint, prefix};
 
-use super::fixed::decode_shuffled;
-use super::{BlockShape, BlockStart, Values, Words, word};
+use super::{BlockShape, BlockStart, Values, Words, shuffled, word};
 use crate::cfile::types::Encoding;
 
 /// Bytes of the three words before PLAIN values.
@@ -50,33 +51,37 @@ pub(crate) fn decode_plain(shape: &BlockShape, encoded: &Bytes) -> Result<(Block
     if count.div_ceil(4).saturating_mul(5) > groups.len() {
         return Err(Error::corrupt(format!("offsets of {count} values"), format!("{} bytes", groups.len())));
     }
-    let mut starts = Vec::with_capacity(count.next_multiple_of(4));
+    let mut starts = Vec::with_capacity(count.next_multiple_of(4).saturating_add(1));
     let used = group_varint::decode(groups, count, &mut starts)?;
     if used != groups.len() {
         return Err(Error::corrupt(format!("{used} bytes of offsets"), format!("{} bytes", groups.len())));
     }
-    let offsets = rebase(&starts, PLAIN_HEADER_BYTES, offsets_at)?;
+    let offsets = rebase(starts, PLAIN_HEADER_BYTES, offsets_at)?;
     let values = Buffer::from(encoded.slice(PLAIN_HEADER_BYTES..offsets_at));
     Ok((BlockStart { ordinal, count }, Values::Bytes { bytes: values, offsets }))
 }
 
-/// Offsets from the first value, with the end of the last one, checked to ascend.
-fn rebase(starts: &[u32], header_bytes: usize, end: usize) -> Result<Vec<i32>> {
+/// Offsets from the first value, with the end of the last one.
+fn rebase(mut starts: Vec<u32>, header_bytes: usize, end: usize) -> Result<Vec<u32>> {
     let base = u32::try_from(header_bytes).unwrap_or(u32::MAX);
     let end = u32::try_from(end).map_err(|_| Error::corrupt("a block below 4 GiB", end))?;
-    let last = end.saturating_sub(base);
-    if i32::try_from(last).is_err() {
-        return Err(Error::corrupt("at most 2 GiB of values in a block", last));
+    if starts.first().is_some_and(|first| *first != base) {
+        return Err(Error::corrupt(format!("a first offset of {base}"), "another"));
     }
-    if starts.first().is_some_and(|first| *first != base) || !starts.is_sorted() || starts.last() > Some(&end)
-    {
+    if !starts.is_empty() {
+        starts.push(end);
+    } else {
+        starts.push(base);
+    }
+    // Whether they ascend is checked once, here.
+    let ascend = |pair: &[u32]| matches!(pair, [start, end] if start <= end);
+    if !starts.windows(2).fold(true, |all, pair| all & ascend(pair)) {
         return Err(Error::corrupt(format!("offsets that ascend from {base} to at most {end}"), "others"));
     }
-    #[expect(clippy::cast_possible_wrap, reason = "all are at most `last`, which fits")]
-    let mut offsets: Vec<i32> = starts.iter().map(|start| start.saturating_sub(base) as i32).collect();
-    #[expect(clippy::cast_possible_wrap, reason = "checked above")]
-    offsets.push(if starts.is_empty() { 0 } else { last as i32 });
-    Ok(offsets)
+    for start in &mut starts {
+        *start = start.wrapping_sub(base);
+    }
+    Ok(starts)
 }
 
 fn decode_prefix(shape: &BlockShape, encoded: &Bytes) -> Result<(BlockStart, Values)> {
@@ -109,9 +114,7 @@ fn decode_prefix(shape: &BlockShape, encoded: &Bytes) -> Result<(BlockStart, Val
     if used != entries.len() {
         return Err(Error::corrupt(format!("{used} bytes of entries"), format!("{} bytes", entries.len())));
     }
-    #[expect(clippy::cast_possible_wrap, reason = "at most i32::MAX bytes were allowed")]
-    let offsets = ends.into_iter().map(|end| end as i32).collect();
-    Ok((BlockStart { ordinal, count }, Values::Bytes { bytes: Buffer::from_vec(values), offsets }))
+    Ok((BlockStart { ordinal, count }, Values::Bytes { bytes: Buffer::from_vec(values), offsets: ends }))
 }
 
 pub(super) fn decode_dict(
@@ -120,54 +123,57 @@ pub(super) fn decode_dict(
     words: Option<&Words>,
 ) -> Result<(BlockStart, Values)> {
     let mode = word(encoded, 0, "a mode")?;
-    let rest = encoded.slice(4..);
+    let rest = encoded.slice(size_of::<u32>()..);
     match mode {
         MODE_PLAIN => decode_plain(shape, &rest),
         MODE_CODEWORDS => {
             let words = words.ok_or_else(|| Error::corrupt("a dictionary", "none"))?;
-            let (start, element_size, bytes) = decode_shuffled(shape, &rest)?;
-            if element_size > 4 {
-                return Err(Error::corrupt("codewords of 1, 2 or 4 bytes", element_size));
+            let (start, codes) = shuffled::open(shape, &rest)?;
+            if codes.width() > 4 {
+                return Err(Error::corrupt("codewords of 1, 2 or 4 bytes", codes.width()));
             }
-            let codes: ScalarBuffer<u32> = if element_size == 4 {
-                bytes.into()
-            } else {
-                let mut codes = vec![0; start.count];
-                dictionary::widen(&bytes, element_size, &mut codes)?;
-                codes.into()
-            };
-            dictionary::check_codes(&codes, u32::try_from(words.len()).unwrap_or(u32::MAX))?;
             Ok((start, Values::Codes { codes, words: Arc::clone(words) }))
         }
         other => Err(Error::corrupt("mode 1 or 2", other)),
     }
 }
 
-/// The bytes and offsets of the values `dense`; with nulls, an empty value stands for each null.
-pub(super) fn cut(
+/// The values `dense`, spread over the rows of `nulls` if there are nulls.
+pub(super) fn read(
     bytes: &Buffer,
-    offsets: &[i32],
+    offsets: &[u32],
     dense: Range<usize>,
-    nulls: Option<&NullBuffer>,
-) -> Result<(Buffer, Vec<i32>)> {
-    let wanted = offsets
+    nulls: Option<NullBuffer>,
+    kind: ByteKind,
+) -> Result<ArrayRef> {
+    let wanted = offsets_of(offsets, &dense)?;
+    match nulls {
+        None => view_array(kind, bytes.clone(), wanted, None),
+        Some(nulls) => {
+            let spread = spread_offsets(wanted, &nulls);
+            view_array(kind, bytes.clone(), &spread, Some(nulls))
+        }
+    }
+}
+
+/// The offsets of the values `dense`, with the end of the last one.
+pub(super) fn offsets_of<'a>(offsets: &'a [u32], dense: &Range<usize>) -> Result<&'a [u32]> {
+    offsets
         .get(dense.start..dense.end.saturating_add(1))
-        .ok_or_else(|| Error::invalid(format!("values {dense:?} of {}", offsets.len().saturating_sub(1))))?;
-    let first = wanted.first().copied().unwrap_or_default();
-    let last = wanted.last().copied().unwrap_or_default();
-    let position = |offset: i32| usize::try_from(offset).unwrap_or_default();
-    let length = position(last).saturating_sub(position(first));
-    let cut = bytes.slice_with_length(position(first), length);
-    let mut rebased = wanted.iter().map(|offset| offset.wrapping_sub(first));
-    let Some(nulls) = nulls else { return Ok((cut, rebased.collect())) };
+        .ok_or_else(|| Error::invalid(format!("values {dense:?} of {}", offsets.len().saturating_sub(1))))
+}
+
+/// Offsets with an empty value for each null.
+fn spread_offsets(offsets: &[u32], nulls: &NullBuffer) -> Vec<u32> {
     let mut spread = Vec::with_capacity(nulls.len().saturating_add(1));
-    let mut at = rebased.next().unwrap_or_default();
+    let mut dense = offsets.iter().copied();
+    let mut at = dense.next().unwrap_or_default();
     spread.push(at);
     for is_set in nulls.iter() {
         if is_set {
-            at = rebased.next().unwrap_or(at);
+            at = dense.next().unwrap_or(at);
         }
         spread.push(at);
     }
-    Ok((cut, spread))
+    spread
 }

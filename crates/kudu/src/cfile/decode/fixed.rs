@@ -1,46 +1,72 @@
-//! Values of fixed width: PLAIN, RLE, BIT_SHUFFLE and the old GROUP_VARINT.
+//! Values of fixed width: PLAIN, RLE and the old GROUP_VARINT; BIT_SHUFFLE is in `shuffled`.
 //!
 //! ```text
 //! PLAIN:        | u32 count | u32 ordinal | values |
 //! RLE:          | u32 count | u32 ordinal | runs |
-//! BIT_SHUFFLE:  | u32 ordinal | u32 count | u32 bytes of all this | u32 count rounded up to 8 | u32 width | sub-blocks |
 //! GROUP_VARINT: | group: count, min, ordinal, 0 | groups of value − min |
 //! ```
 
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer};
+use bytes::Bytes;
 use pilaster_core::{Error, Result};
 use pilaster_encoding::plain::Fixed;
 use pilaster_encoding::rle::{self, RleValue};
-use pilaster_encoding::{bitshuffle, frame_of_reference, group_varint};
+use pilaster_encoding::{frame_of_reference, group_varint};
 
-use super::{BlockShape, BlockStart, Values, word};
+use super::numbers::{self, Numbers};
+use super::{BlockShape, BlockStart, Values, shuffled, word};
+use crate::cfile::arrow_types::Target;
 use crate::cfile::types::Encoding;
 
 /// Bytes of the counts before PLAIN and RLE values.
 pub(super) const COUNTS_BYTES: usize = 8;
-/// Bytes of the BIT_SHUFFLE header.
-pub(crate) const SHUFFLE_HEADER_BYTES: usize = 20;
 
 pub(super) fn decode(
     shape: &BlockShape,
-    encoded: &[u8],
+    encoded: &Bytes,
     width: usize,
     encoding: Encoding,
 ) -> Result<(BlockStart, Values)> {
     let (start, bytes) = match encoding {
         Encoding::Plain => decode_plain(shape, encoded, width)?,
         Encoding::Rle => decode_rle(shape, encoded, width)?,
-        Encoding::BitShuffle => {
-            let (start, element_size, bytes) = decode_shuffled(shape, encoded)?;
-            if element_size != width {
-                return Err(Error::corrupt(format!("elements of {width} bytes"), element_size));
-            }
-            (start, bytes)
-        }
         Encoding::GroupVarint => decode_group_varint(shape, encoded)?,
+        Encoding::BitShuffle => {
+            let (start, shuffled) = shuffled::open(shape, encoded)?;
+            if shuffled.width() != width {
+                return Err(Error::corrupt(format!("elements of {width} bytes"), shuffled.width()));
+            }
+            return Ok((start, Values::Shuffled(shuffled)));
+        }
         Encoding::Prefix | Encoding::Dict => return Err(Error::corrupt("an encoding of numbers", encoding)),
     };
     Ok((start, Values::Fixed { width, bytes }))
+}
+
+/// The values `dense` of `bytes`, spread over the rows of `nulls` if there are nulls.
+pub(super) fn read(
+    bytes: &Buffer,
+    width: usize,
+    dense: Range<usize>,
+    nulls: Option<NullBuffer>,
+    target: &Target,
+) -> Result<ArrayRef> {
+    let rows = nulls.as_ref().map_or(dense.len(), NullBuffer::len);
+    let mut cut =
+        bytes.slice_with_length(dense.start.saturating_mul(width), dense.len().saturating_mul(width));
+    if let Some(nulls) = &nulls {
+        cut = spread(&cut, width, nulls);
+    }
+    let (stored_width, number_width) = target.widths();
+    if stored_width == number_width {
+        return numbers::array(cut, rows, nulls, target);
+    }
+    let mut wide = Numbers::new(target, rows)?;
+    wide.push(&cut);
+    wide.finish(rows, nulls, target)
 }
 
 /// The two counts before PLAIN and RLE values, checked, and the bytes after them.
@@ -83,37 +109,6 @@ fn decode_runs<T: RleValue + Fixed + arrow_buffer::ArrowNativeType>(
     let bits = u32::try_from(<T as Fixed>::WIDTH.saturating_mul(8)).unwrap_or(u32::MAX);
     rle::decode(body, bits, &mut values)?;
     Ok(Buffer::from_vec(values))
-}
-
-/// The elements of a BIT_SHUFFLE block and their width.
-pub(super) fn decode_shuffled(shape: &BlockShape, encoded: &[u8]) -> Result<(BlockStart, usize, Buffer)> {
-    let ordinal = word(encoded, 0, "an ordinal")?;
-    let count = shape.check_count(u64::from(word(encoded, 4, "a count")?))?;
-    let size = word(encoded, 8, "a size")? as usize;
-    let padded = word(encoded, 12, "a padded count")? as usize;
-    let element_size = word(encoded, 16, "an element size")? as usize;
-    if size != encoded.len() {
-        return Err(Error::corrupt(format!("a size of {} bytes", encoded.len()), size));
-    }
-    if padded != count.next_multiple_of(8) {
-        return Err(Error::corrupt(format!("{} elements with padding", count.next_multiple_of(8)), padded));
-    }
-    if !matches!(element_size, 1 | 2 | 4 | 8 | 16) {
-        return Err(Error::corrupt("elements of 1, 2, 4, 8 or 16 bytes", element_size));
-    }
-    let body = encoded.get(SHUFFLE_HEADER_BYTES..).unwrap_or_default();
-    // LZ4 cannot make more than 255 bytes out of one.
-    let possible = body.len().saturating_mul(255);
-    if padded.saturating_mul(element_size) > possible {
-        return Err(Error::corrupt(
-            format!("elements of at most {possible} bytes"),
-            padded.saturating_mul(element_size),
-        ));
-    }
-    let mut buffer = shape.buffer_for(padded, element_size)?;
-    bitshuffle::decompress_lz4(element_size, body, &mut buffer)?;
-    buffer.truncate(count.saturating_mul(element_size));
-    Ok((BlockStart { ordinal, count }, element_size, buffer.into()))
 }
 
 fn decode_group_varint(shape: &BlockShape, encoded: &[u8]) -> Result<(BlockStart, Buffer)> {

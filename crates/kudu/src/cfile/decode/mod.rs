@@ -1,13 +1,15 @@
 //! From the payload of a data block to Arrow arrays.
 //!
-//! A block is decoded once into dense values ([`DecodedBlock`]); batches are then cut out of it. Fixed-width values
-//! without nulls are cut without a copy. Nulls are spread only where a batch asks for them, so a block of a hundred
-//! million nulls costs a bitmap.
+//! A block is opened once ([`DecodedBlock`]): counts, bitmap, offsets. Batches then take their rows out of it: bit-shuffled
+//! values are decompressed straight into the batch that asks for them, strings are views over the block. Nulls are spread
+//! only where a batch asks for them, so a block of a hundred million nulls costs a bitmap.
 
 mod bits;
 mod bytes;
 mod fixed;
 mod lists;
+mod numbers;
+mod shuffled;
 mod validity;
 
 use std::ops::Range;
@@ -15,12 +17,10 @@ use std::sync::Arc;
 
 use ::bytes::Bytes;
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, UInt32Array, make_array, new_null_array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_data::ArrayDataBuilder;
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_select::take::take;
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::views::view_array;
 use pilaster_core::{Error, Limits, Result};
 
@@ -28,9 +28,11 @@ use super::arrow_types::Target;
 use super::metadata::CFileMetadata;
 use super::types::{Encoding, Physical};
 pub(crate) use bytes::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, decode_plain as decode_plain_bytes};
-pub(crate) use fixed::SHUFFLE_HEADER_BYTES;
 use lists::Lists;
 pub(crate) use lists::as_list_type;
+pub(crate) use numbers::number_array;
+pub(crate) use shuffled::SHUFFLE_HEADER_BYTES;
+use shuffled::Shuffled;
 use validity::Validity;
 
 /// Number of values and ordinal of the first row, as every encoded block says at its start.
@@ -51,7 +53,7 @@ pub(crate) struct BlockShape {
 /// The words of a DICT file.
 pub(crate) type Words = ArrayRef;
 
-/// One data block, decoded.
+/// One data block, ready to give its rows.
 #[derive(Debug)]
 pub(crate) struct DecodedBlock {
     pub first_row: u64,
@@ -64,9 +66,10 @@ pub(crate) struct DecodedBlock {
 #[derive(Debug)]
 pub(crate) enum Values {
     Fixed { width: usize, bytes: Buffer },
+    Shuffled(Shuffled),
     Bits(Buffer),
-    Bytes { bytes: Buffer, offsets: Vec<i32> },
-    Codes { codes: ScalarBuffer<u32>, words: Words },
+    Bytes { bytes: Buffer, offsets: Vec<u32> },
+    Codes { codes: Shuffled, words: Words },
     Lists(Lists),
 }
 
@@ -127,12 +130,6 @@ impl BlockShape {
             _ => Err(Error::corrupt(format!("at most {} values", self.metadata.num_values), count)),
         }
     }
-
-    /// A zeroed buffer for `count` values of `width` bytes, if the limits allow it.
-    fn buffer_for(&self, count: usize, width: usize) -> Result<arrow_buffer::MutableBuffer> {
-        let bytes = (count as u64).saturating_mul(width as u64);
-        Ok(arrow_buffer::MutableBuffer::from_len_zeroed(self.limits.decoded(bytes)?))
-    }
 }
 
 impl DecodedBlock {
@@ -158,6 +155,30 @@ impl DecodedBlock {
         }
         read_values(&self.values, dense, nulls, form, target)
     }
+
+    /// The bytes and offsets of the rows `range`, if they are strings in plain and none of them is null.
+    pub fn plain_strings(&mut self, range: Range<usize>) -> Result<Option<(Buffer, &[u32])>> {
+        let Values::Bytes { bytes, offsets } = &self.values else { return Ok(None) };
+        let dense = match &mut self.validity {
+            None => range,
+            Some(validity) => match validity.read(range) {
+                (None, dense) => dense,
+                (Some(_), _) => return Ok(None),
+            },
+        };
+        Ok(Some((bytes.clone(), bytes::offsets_of(offsets, &dense)?)))
+    }
+
+    /// Makes every value once, so that nothing in the block can fail later.
+    pub fn check(&mut self, target: &Target) -> Result<()> {
+        let mut start = 0;
+        while start < self.rows {
+            let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(self.rows);
+            self.read(start..end, Form::Wanted, target)?;
+            start = end;
+        }
+        Ok(())
+    }
 }
 
 /// The values of a dictionary block as an array of words.
@@ -165,7 +186,7 @@ pub(crate) fn words_of(values: &Values, target: &Target) -> Result<Words> {
     let Values::Bytes { bytes, offsets } = values else {
         return Err(Error::invalid("a dictionary without bytes"));
     };
-    view_array(target.byte_kind(), bytes.clone(), offsets.clone(), None)
+    view_array(target.byte_kind(), bytes.clone(), offsets, None)
 }
 
 /// The dense values `dense`, spread over the rows of `nulls` if there are nulls.
@@ -177,17 +198,8 @@ fn read_values(
     target: &Target,
 ) -> Result<ArrayRef> {
     match values {
-        Values::Fixed { width, bytes } => {
-            let cut = bytes
-                .slice_with_length(dense.start.saturating_mul(*width), dense.len().saturating_mul(*width));
-            let rows = nulls.as_ref().map_or(dense.len(), NullBuffer::len);
-            let cut = match &nulls {
-                Some(nulls) => fixed::spread(&cut, *width, nulls),
-                None => cut,
-            };
-            let data = ArrayDataBuilder::new(target.decoded.clone()).len(rows).nulls(nulls).add_buffer(cut);
-            target.finish(make_array(data.build()?))
-        }
+        Values::Fixed { width, bytes } => fixed::read(bytes, *width, dense, nulls, target),
+        Values::Shuffled(shuffled) => shuffled.read_numbers(dense, nulls, target),
         Values::Bits(bits) => {
             let cut = BooleanBuffer::new(bits.clone(), dense.start, dense.len());
             Ok(Arc::new(match nulls {
@@ -196,24 +208,9 @@ fn read_values(
             }))
         }
         Values::Bytes { bytes, offsets } => {
-            let (bytes, offsets) = bytes::cut(bytes, offsets, dense, nulls.as_ref())?;
-            target.finish(view_array(target.byte_kind(), bytes, offsets, nulls)?)
+            target.finish(bytes::read(bytes, offsets, dense, nulls, target.byte_kind())?)
         }
-        Values::Codes { codes, words } => {
-            let cut = codes.slice(dense.start, dense.len());
-            let cut = match &nulls {
-                Some(nulls) => fixed::spread(cut.inner(), size_of::<u32>(), nulls).into(),
-                None => cut,
-            };
-            let codes = UInt32Array::new(cut, nulls);
-            match form {
-                // Arrow has no way from words to fixed-size values, which a comparison would need.
-                Form::Codes if !matches!(target.arrow, DataType::FixedSizeBinary(_)) => {
-                    Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(codes, Arc::clone(words))?))
-                }
-                _ => target.finish(take(words, &codes, None)?),
-            }
-        }
+        Values::Codes { codes, words } => codes.read_words(dense, nulls, words, form, target),
         Values::Lists(_) => Err(Error::invalid("lists inside lists")),
     }
 }

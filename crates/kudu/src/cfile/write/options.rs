@@ -22,7 +22,7 @@ pub struct CFileWriterOptions {
     pub(super) data_type: Option<KuduType>,
     pub(super) encoding: Option<Encoding>,
     pub(super) compression: Compression,
-    pub(super) block_size_bytes: usize,
+    pub(super) block_size_bytes: Option<usize>,
     pub(super) index_block_size_bytes: usize,
     pub(super) checksums: bool,
     pub(super) positional_index: bool,
@@ -38,7 +38,7 @@ impl Default for CFileWriterOptions {
             data_type: None,
             encoding: None,
             compression: Compression::None,
-            block_size_bytes: DEFAULT_BLOCK_SIZE_BYTES,
+            block_size_bytes: None,
             index_block_size_bytes: DEFAULT_INDEX_BLOCK_SIZE_BYTES,
             checksums: true,
             positional_index: true,
@@ -74,7 +74,13 @@ impl CFileWriterOptions {
     /// About how many bytes a block has before compression; 512 bytes to 8 MiB.
     #[must_use]
     pub fn with_block_size_bytes(mut self, bytes: usize) -> Self {
-        self.block_size_bytes = bytes;
+        self.block_size_bytes = Some(bytes);
+        self
+    }
+
+    /// The block size, if none was chosen.
+    pub(crate) fn or_block_size_bytes(mut self, bytes: usize) -> Self {
+        self.block_size_bytes.get_or_insert(bytes);
         self
     }
 
@@ -144,11 +150,9 @@ impl CFileWriterOptions {
         if !data_type.encodings().contains(&encoding) {
             return refuse(format!("{data_type} values have no encoding {encoding}"));
         }
-        if !(SMALLEST_BLOCK_SIZE_BYTES..=LARGEST_BLOCK_SIZE_BYTES).contains(&self.block_size_bytes) {
-            return refuse(format!(
-                "a block size of {} bytes is outside 512..=8388608",
-                self.block_size_bytes
-            ));
+        let block_size_bytes = self.block_size_bytes.unwrap_or(DEFAULT_BLOCK_SIZE_BYTES);
+        if !(SMALLEST_BLOCK_SIZE_BYTES..=LARGEST_BLOCK_SIZE_BYTES).contains(&block_size_bytes) {
+            return refuse(format!("a block size of {block_size_bytes} bytes is outside 512..=8388608"));
         }
         if !self.positional_index && !self.value_index {
             return refuse("a file without any index cannot be read".into());
@@ -173,6 +177,7 @@ impl CFileWriterOptions {
             encoding,
             is_array,
             is_nullable: field.is_nullable(),
+            block_size_bytes,
             options: self,
         })
     }
@@ -186,6 +191,7 @@ pub(super) struct Resolved {
     pub is_array: bool,
     pub is_nullable: bool,
     pub checksums: bool,
+    pub block_size_bytes: usize,
     pub options: CFileWriterOptions,
 }
 

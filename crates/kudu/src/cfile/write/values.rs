@@ -135,8 +135,10 @@ fn resized<T>(
     wide: impl Fn(&T) -> Option<i128>,
 ) -> Result<Buffer> {
     // What stands under a null is nobody's value and may be anything.
+    let nulls = array.nulls();
+    let is_null = |row: usize| nulls.is_some_and(|nulls| nulls.is_null(row));
     let cells =
-        values.iter().enumerate().map(|(row, value)| if array.is_null(row) { Some(0) } else { wide(value) });
+        values.iter().enumerate().map(|(row, value)| if is_null(row) { Some(0) } else { wide(value) });
     let too_large =
         || Error::invalid(format!("a {} value that does not fit in {width} bytes", array.data_type()));
     match width {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use parquet::basic::Compression;
 use parquet::column::page::Page as ParquetPage;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use pilaster_core::Result;
@@ -11,6 +12,12 @@ use pilaster_core::describe::{Node, Page};
 use super::chunks::SourceChunks;
 use super::page_walk::PageWalk;
 use super::{ParquetFile, metadata};
+
+/// The codec without its level, which is not stored in the file.
+pub(super) fn codec_name(compression: Compression) -> String {
+    let text = compression.to_string();
+    text.split('(').next().unwrap_or(&text).to_string()
+}
 
 /// Footer facts, then row groups with their column chunks.
 pub(super) fn describe(file: &ParquetFile) -> Result<Node> {
@@ -42,7 +49,7 @@ fn describe_group(index: usize, group: &RowGroupMetaData, rows: &Range<u64>) -> 
         let mut child = Node::new(format!("column {}", column.column_path().string()), size(column))
             .fact("type", column.column_type())
             .fact("encodings", encodings.join(", "))
-            .fact("codec", column.compression())
+            .fact("codec", codec_name(column.compression()))
             .fact("values", column.num_values())
             .fact("offset", column.dictionary_page_offset().unwrap_or(column.data_page_offset()))
             .fact("uncompressed bytes", column.uncompressed_size());
@@ -98,7 +105,7 @@ pub(super) fn pages(file: &ParquetFile) -> Result<Vec<Page>> {
                         _ => None,
                     },
                     encoding: page.encoding().to_string(),
-                    codec: column.compression().to_string(),
+                    codec: codec_name(column.compression()),
                 });
             }
         }

@@ -12,6 +12,7 @@ use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::{BoundPredicate, ZoneStatistics};
 
 use super::ParquetFile;
+use super::describe::codec_name;
 use crate::foreign::guard::guarded;
 
 /// The row groups of a file as zones of the columns `schema` (a projection of the file's).
@@ -124,7 +125,7 @@ pub(super) fn column_statistics(file: &ParquetFile) -> Result<Vec<ColumnStatisti
                 for encoding in column.encodings() {
                     add_once(&mut statistics.encodings, encoding.to_string());
                 }
-                add_once(&mut statistics.codecs, column.compression().to_string());
+                add_once(&mut statistics.codecs, codec_name(column.compression()));
             }
         }
         if !field.data_type().is_nested() {

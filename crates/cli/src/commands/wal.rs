@@ -1,0 +1,85 @@
+//! `pilaster wal`: the write-ahead log of Kudu tablets.
+
+use std::path::PathBuf;
+
+use pilaster::Result;
+use pilaster::kudu::{TabletLog, open_store};
+use serde_json::json;
+
+use crate::args::InputArgs;
+use crate::exit::Outcome;
+use crate::json;
+use crate::progress::Words;
+use crate::sheet::{Sheet, known};
+
+/// The write-ahead log of Kudu tablets: every operation and every commit
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pilaster wal tserver/                   the logs of all tablets
+  pilaster wal --tablet 0a1b tserver/     of one
+
+Values of rows and authorization tokens are not shown.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let folders: Vec<PathBuf> = args.input.paths.iter().map(PathBuf::from).collect();
+    let logs = open_store(&folders, &args.input.open.options()?)?.logs();
+    if args.json {
+        json::print(&logs.iter().map(to_json).collect())?;
+    } else {
+        print(&logs)?;
+    }
+    let findings: Vec<_> = logs.iter().flat_map(|log| &log.findings).collect();
+    for finding in &findings {
+        words.say(finding);
+    }
+    Ok(if findings.is_empty() { Outcome::Fine } else { Outcome::Damaged })
+}
+
+fn print(logs: &[TabletLog]) -> Result<()> {
+    let columns = ["table", "tablet", "segment", ">offset", ">term", ">index", ">timestamp", "entry", "what"];
+    let mut sheet = Sheet::new(&columns);
+    for log in logs {
+        for line in &log.lines {
+            sheet.row([
+                log.table.clone(),
+                log.tablet.clone(),
+                line.segment.clone(),
+                line.offset.to_string(),
+                line.term.to_string(),
+                line.index.to_string(),
+                known(line.timestamp),
+                line.kind.to_string(),
+                line.summary.clone(),
+            ]);
+        }
+    }
+    sheet.print()
+}
+
+fn to_json(log: &TabletLog) -> serde_json::Value {
+    let lines: Vec<_> = log
+        .lines
+        .iter()
+        .map(|line| {
+            json!({
+                "segment": line.segment,
+                "offset": line.offset,
+                "term": line.term,
+                "index": line.index,
+                "timestamp": line.timestamp,
+                "entry": line.kind,
+                "what": line.summary,
+            })
+        })
+        .collect();
+    json!({ "table": log.table, "tablet": log.tablet, "server": log.server, "entries": lines })
+}

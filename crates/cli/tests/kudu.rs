@@ -1,0 +1,117 @@
+//! Kudu's own files on the command line: a killed server's folder, bare CFiles, CFile sets.
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests compute with known values, and share helpers that not all of them use"
+)]
+
+#[macro_use]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Folder, settings};
+use insta_cmd::assert_cmd_snapshot;
+
+/// A folder in which `testdata` is a link to the workspace's.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let testdata: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/kudu").canonicalize().unwrap();
+    std::os::unix::fs::symlink(testdata, folder.path("kudu")).unwrap();
+    folder
+}
+
+fn snapshot(name: &str, args: &[&str]) {
+    let folder = folder();
+    settings().bind(|| assert_cmd_snapshot!(name, folder.run(args)));
+}
+
+#[test]
+fn a_servers_folder_lists_its_tablets() {
+    snapshot("kudu_ls", &["ls", "kudu/mixed/fs"]);
+}
+
+#[test]
+fn rows_of_the_log_are_given_too() {
+    snapshot("kudu_count", &["count", "kudu/mixed/fs"]);
+    snapshot("kudu_count_flushed", &["count", "--no-wal", "kudu/mixed/fs"]);
+}
+
+#[test]
+fn rows_of_a_server() {
+    snapshot("kudu_schema", &["schema", "kudu/mixed/fs"]);
+    snapshot("kudu_head", &["head", "-n", "3", "-f", "jsonl", "kudu/tiny/fs"]);
+    snapshot(
+        "kudu_sql",
+        &["sql", "-f", "csv", "SELECT rle, count(*) FROM 'kudu/tiny/fs' GROUP BY rle ORDER BY rle"],
+    );
+    snapshot("kudu_before_history", &["cat", "--as-of", "2001-01-01T00:00:00", "kudu/mixed/fs"]);
+    snapshot("kudu_no_such_table", &["cat", "--table", "nope", "kudu/mixed/fs"]);
+}
+
+#[test]
+fn the_log_as_a_list() {
+    snapshot("kudu_wal", &["wal", "kudu/tiny/fs"]);
+}
+
+#[test]
+fn what_a_cfile_says_of_itself() {
+    let file = "kudu/arrays/int32-plain-none-null.cfile";
+    snapshot("cfile_schema", &["schema", file]);
+    snapshot("cfile_meta", &["meta", file]);
+    snapshot("cfile_tree", &["tree", file]);
+    snapshot("cfile_pages", &["pages", file]);
+    snapshot("cfile_stats", &["stats", file]);
+    snapshot("cfile_one_row", &["cat", "--rows", "2..3", "-f", "jsonl", file]);
+    snapshot("cfile_verify", &["verify", "--depth", "values", file]);
+}
+
+#[test]
+fn a_table_goes_through_cfiles_and_comes_back() {
+    let folder = folder();
+    let run = |args: &[&str]| {
+        let output = folder.run(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&["convert", "kudu/mixed/fs", "a.parquet"]);
+    run(&["convert", "-f", "cfile-set", "--cfile-codec", "lz4", "a.parquet", "set"]);
+    run(&["convert", "set", "b.parquet"]);
+    let rows = run(&["cat", "-f", "jsonl", "a.parquet"]);
+    assert!(rows.lines().count() > 500);
+    assert_eq!(rows, run(&["cat", "-f", "jsonl", "kudu/mixed/fs"]));
+    assert_eq!(rows, run(&["cat", "-f", "jsonl", "set"]));
+    assert_eq!(rows, run(&["cat", "-f", "jsonl", "b.parquet"]));
+    assert_eq!(rows, run(&["sql", "-f", "jsonl", "SELECT * FROM 'set'"]));
+    assert_eq!(run(&["schema", "--json", "a.parquet"]), run(&["schema", "--json", "b.parquet"]));
+}
+
+#[test]
+fn a_damaged_cfile_is_salvaged() {
+    let folder = folder();
+    let original = std::fs::read(folder.path("kudu/arrays/int32-plain-none-null.cfile")).unwrap();
+    let mut flipped = original.clone();
+    flipped[40] ^= 1;
+    std::fs::write(folder.path("flipped.cfile"), &flipped).unwrap();
+    std::fs::write(folder.path("headless.cfile"), &original[..original.len() - 12]).unwrap();
+    settings().bind(|| {
+        assert_cmd_snapshot!("damaged_cat", folder.run(&["cat", "-f", "jsonl", "flipped.cfile"]));
+        assert_cmd_snapshot!(
+            "damaged_verify",
+            folder.run(&["verify", "--depth", "checksums", "flipped.cfile"])
+        );
+        assert_cmd_snapshot!("damaged_salvage", folder.run(&["salvage", "flipped.cfile", "saved.jsonl"]));
+        assert_cmd_snapshot!("headless_cat", folder.run(&["cat", "headless.cfile"]));
+        let args = ["salvage", "--type", "int32", "--encoding", "plain_encoding", "--nullable", "--array"];
+        let args = [&args[..], &["headless.cfile", "whole.jsonl"]].concat();
+        assert_cmd_snapshot!("headless_salvage", folder.run(&args));
+    });
+    let whole = std::fs::read_to_string(folder.path("whole.jsonl")).unwrap();
+    let expected =
+        folder.run(&["cat", "-f", "jsonl", "kudu/arrays/int32-plain-none-null.cfile"]).output().unwrap();
+    assert_eq!(whole, String::from_utf8(expected.stdout).unwrap());
+}

@@ -1,0 +1,71 @@
+//! A source whose end is read at once and kept.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{Source, SourceRef, check_range};
+use crate::error::Result;
+
+/// A file whose last bytes are in memory: formats with a footer keep there what leads to everything else, so that opening
+/// one costs one read instead of one for each structure.
+#[derive(Debug)]
+pub struct TailSource {
+    whole: SourceRef,
+    start: u64,
+    tail: Bytes,
+}
+
+impl TailSource {
+    /// Reads the last `bytes` bytes of `whole`, or all of it if it is shorter.
+    ///
+    /// # Errors
+    /// As [`Source::read_at`].
+    pub fn read(whole: SourceRef, bytes: u64) -> Result<Self> {
+        let start = whole.size().saturating_sub(bytes);
+        let tail = whole.read_at(start..whole.size())?;
+        Ok(Self { whole, start, tail })
+    }
+}
+
+impl Source for TailSource {
+    fn name(&self) -> &str {
+        self.whole.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.whole.size()
+    }
+
+    fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
+        let length = check_range(self.name(), self.size(), &range)?;
+        let kept = range.start.checked_sub(self.start).and_then(|start| usize::try_from(start).ok());
+        match kept.and_then(|start| Some(start..start.checked_add(length)?)) {
+            Some(kept) if kept.end <= self.tail.len() => Ok(self.tail.slice(kept)),
+            _ => self.whole.read_at(range),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::source::{CountingSource, MemorySource};
+
+    #[test]
+    fn the_tail_is_read_once() {
+        let whole: Vec<u8> = (0..100).collect();
+        let counting = Arc::new(CountingSource::new(Arc::new(MemorySource::new("m", whole.clone()))));
+        let source = TailSource::read(Arc::clone(&counting) as SourceRef, 30).unwrap();
+        for (range, reads) in [(70..100, 1), (99..100, 1), (100..100, 1), (69..71, 2), (0..0, 3)] {
+            let expected = whole[range.start as usize..range.end as usize].to_vec();
+            assert_eq!(source.read_at(range).unwrap(), expected);
+            assert_eq!(counting.counts().reads, reads);
+        }
+        assert!(source.read_at(99..101).is_err());
+        let small = TailSource::read(Arc::new(MemorySource::new("m", whole)), 1000).unwrap();
+        assert_eq!(small.read_at(0..2).unwrap(), [0, 1].as_slice());
+    }
+}

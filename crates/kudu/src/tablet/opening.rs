@@ -1,0 +1,274 @@
+//! From what is on the disks to an open tablet, and the proof that nothing is missing.
+//!
+//! | damage | what is done |
+//! | --- | --- |
+//! | none | rowsets, and the log played by the stores its COMMITs name |
+//! | parts that can be made again or are not needed | the same; a warning |
+//! | anything else, and the log holds every operation since the first | everything from the log; warnings |
+//! | anything else | errors: a scan stops; [`super::salvage`] gives what is left |
+
+use std::sync::Arc;
+
+use pilaster_core::Error;
+use pilaster_core::verify::{Finding, Severity};
+
+use super::replica::{LogUse, Replica, Tablet};
+use super::rowset::{Damage, DamagedPart, RowSet, Snapshot};
+use super::superblock::{TabletMetadata, TabletState};
+use crate::messages::op_type;
+use crate::wal::{Coverage, Log, LogReport, MemoryRows, Method, Replay, SegmentEnd, Uncommitted, read_log};
+
+impl Replica {
+    /// Opens rowsets and replays the log.
+    pub fn open(&self, log_use: LogUse, snapshot: Snapshot) -> Tablet {
+        let (mut rowsets, damage) = self.open_rowsets();
+        let flushed = rowsets.iter().map(RowSet::newest_timestamp).max().unwrap_or_default();
+        let mut errors: Vec<Finding> = self.metadata_damage.iter().cloned().collect();
+        let mut warnings = self.voters_finding();
+        let (mut undo_is_whole, mut played) = (true, Played::default());
+        for Damage { part, finding } in damage {
+            let is_needed = match part {
+                DamagedPart::Keys | DamagedPart::Column(_) | DamagedPart::Redo => true,
+                DamagedPart::Undo => snapshot != Snapshot::Latest,
+                DamagedPart::Derivable => false,
+            };
+            undo_is_whole &= part != DamagedPart::Undo;
+            if is_needed { errors.push(finding) } else { warnings.push(as_warning(finding)) }
+        }
+        if log_use == LogUse::Replay {
+            let log = self.log();
+            let coverage = Coverage::of(&log);
+            played = self.play(&self.metadata, &log, &mut rowsets, Method::ByStores);
+            errors.append(&mut played.errors);
+            errors.extend(self.missing_log(&log));
+            errors.extend(self.log_behind(&coverage, flushed));
+            errors.extend(self.undecidable(&played.report));
+            if !undo_is_whole && !played.report.uncommitted.is_empty() {
+                let found = "operations that may be on disk already";
+                errors.push(self.finding(&Error::corrupt("UNDO deltas to decide by", found)));
+            }
+            let damaged = log_damage(&log);
+            if self.has_lost_nothing(&log, &coverage, &played.report) {
+                warnings.extend(damaged.into_iter().map(as_warning));
+            } else {
+                errors.extend(damaged);
+            }
+            warnings.extend(log_end(&log));
+            if !errors.is_empty()
+                && let Some(whole) = self.whole_log(&log, &coverage, flushed)
+            {
+                warnings.extend(errors.drain(..).map(as_warning));
+                let mut note = self.finding(&Error::invalid(
+                    "all rows were made again from the log, which holds every operation since the first",
+                ));
+                note.severity = Severity::Warning;
+                warnings.push(note);
+                errors.extend(self.undecidable(&whole.report));
+                (played, rowsets) = (whole, Vec::new());
+            }
+            warnings.extend(self.left_out(&played.report));
+        }
+        errors.extend(warnings);
+        self.tablet(rowsets, played, errors)
+    }
+
+    /// The rowsets as far as they can be opened, and what cannot.
+    pub(super) fn open_rowsets(&self) -> (Vec<RowSet>, Vec<Damage>) {
+        let (mut rowsets, mut damage) = (Vec::new(), Vec::new());
+        for metadata in &self.metadata.rowsets {
+            let (rowset, mut found) =
+                RowSet::open(metadata.clone(), &self.metadata.schema, self.blocks.clone());
+            for Damage { finding, .. } in &mut found {
+                finding.part =
+                    format!("rowset {} of tablet {}: {}", metadata.id, self.metadata.tablet_id, finding.part);
+            }
+            rowsets.extend(rowset);
+            damage.append(&mut found);
+        }
+        (rowsets, damage)
+    }
+
+    /// The log, as far as it can be read.
+    pub fn log(&self) -> Log {
+        self.log_folder().map(|folder| read_log(&folder, &self.blocks.pool)).unwrap_or_default()
+    }
+
+    pub(super) fn play(
+        &self,
+        metadata: &TabletMetadata,
+        log: &Log,
+        rowsets: &mut [RowSet],
+        method: Method,
+    ) -> Played {
+        let uncommitted = if self.voters == 1 { Uncommitted::Apply } else { Uncommitted::Leave };
+        let mut replay = Replay::new(metadata, rowsets, method);
+        replay.play(log, uncommitted);
+        let findings = std::mem::take(&mut replay.report.findings);
+        let (warnings, errors) =
+            findings.into_iter().partition(|finding| finding.severity == Severity::Warning);
+        Played {
+            schema: replay.newer_schema.take(),
+            memory: std::mem::take(&mut replay.rows),
+            report: replay.report,
+            warnings,
+            errors,
+        }
+    }
+
+    /// Everything from the log, if it is the whole history of the tablet.
+    pub(super) fn whole_log(&self, log: &Log, coverage: &Coverage, flushed: u64) -> Option<Played> {
+        if !coverage.is_whole() || self.log_behind(coverage, flushed).is_some() {
+            return None;
+        }
+        let mut metadata = self.metadata.clone();
+        let first = log.segments.first()?;
+        match &first.schema {
+            // A damaged superblock is believed in nothing that the log says too.
+            Some(schema) if self.metadata_damage.is_some() => {
+                metadata.schema = schema.clone();
+                metadata.schema_version = first.schema_version;
+            }
+            Some(_) => {}
+            None if self.metadata_damage.is_some() || has_alterations(log) => return None,
+            None => {}
+        }
+        let mut played = self.play(&metadata, log, &mut [], Method::ByTime);
+        if self.metadata_damage.is_some() && played.schema.is_none() {
+            played.schema = Some((metadata.schema, metadata.schema_version));
+        }
+        played.errors.is_empty().then_some(played)
+    }
+
+    pub(super) fn tablet(
+        &self,
+        mut rowsets: Vec<RowSet>,
+        played: Played,
+        mut findings: Vec<Finding>,
+    ) -> Tablet {
+        findings.extend(played.warnings);
+        rowsets.sort_by_key(RowSet::key_range);
+        let (schema, schema_version) =
+            played.schema.unwrap_or_else(|| (self.metadata.schema.clone(), self.metadata.schema_version));
+        Tablet {
+            schema,
+            schema_version,
+            metadata: self.metadata.clone(),
+            server: self.server.clone(),
+            rowsets: rowsets.into_iter().map(Arc::new).collect(),
+            memory: Arc::new(played.memory),
+            log: played.report,
+            findings,
+            replica: self.clone(),
+        }
+    }
+
+    /// Whether damaged stretches of the log cost nothing that is not on disk already.
+    fn has_lost_nothing(&self, log: &Log, coverage: &Coverage, report: &LogReport) -> bool {
+        let commits = log.segments.iter().flat_map(|segment| &segment.entries);
+        let commits: Vec<_> = commits.filter_map(|(_, entry)| entry.commit.as_ref()).collect();
+        // The COMMIT of a lost operation says which stores it changed; the replay has complained about those not on disk.
+        let is_flushed = |index: &i64| {
+            let is_of = |id: Option<crate::messages::OpIdPb>| id.and_then(|id| id.index) == Some(*index);
+            commits
+                .iter()
+                .any(|commit| is_of(commit.commited_op_id) && commit.op_type != Some(op_type::ALTER_SCHEMA))
+        };
+        let knows_schema = log.segments.first().is_none_or(|first| first.schema.is_some());
+        !coverage.may_lack_ends
+            && coverage.missing.iter().all(is_flushed)
+            && (!coverage.may_lack_commits || report.uncommitted.is_empty())
+            && (knows_schema || !has_alterations(log))
+    }
+
+    fn finding(&self, error: &Error) -> Finding {
+        Finding::from_error(error, &format!("tablet {}", self.metadata.tablet_id), None)
+    }
+
+    /// A tablet in use always has a log.
+    fn missing_log(&self, log: &Log) -> Option<Finding> {
+        let is_used = matches!(self.metadata.state, TabletState::Ready | TabletState::Unknown);
+        let is_missing = log.segments.is_empty() && log.findings.is_empty();
+        (is_used && is_missing)
+            .then(|| self.finding(&Error::corrupt("a log", "none: what was not flushed is lost")))
+    }
+
+    /// What is flushed was in the log first, so a log that ends before it has lost its end. Transactions are flushed with the
+    /// time of their commit, which no operation has.
+    fn log_behind(&self, coverage: &Coverage, flushed: u64) -> Option<Finding> {
+        let is_behind = coverage.last_timestamp < flushed && coverage.first.is_some();
+        (is_behind && self.metadata.transactions.is_empty()).then(|| {
+            let found = format!("its end at {}", coverage.last_timestamp);
+            self.finding(&Error::corrupt(format!("a log up to timestamp {flushed}, which is flushed"), found))
+        })
+    }
+
+    fn voters_finding(&self) -> Vec<Finding> {
+        let missing = (self.voters == 0).then(|| {
+            as_warning(
+                self.finding(&Error::corrupt("consensus-meta with the voters", "none that can be read")),
+            )
+        });
+        missing.into_iter().collect()
+    }
+
+    /// Operations without COMMIT when nobody says who votes.
+    fn undecidable(&self, report: &LogReport) -> Option<Finding> {
+        let first = report.uncommitted.first().filter(|_| self.voters == 0)?;
+        let found = format!("{} from index {first} on, and nobody says who votes", report.uncommitted.len());
+        Some(self.finding(&Error::corrupt("a COMMIT for every operation", found)))
+    }
+
+    /// Operations that only other replicas can decide.
+    fn left_out(&self, report: &LogReport) -> Option<Finding> {
+        let first = report.uncommitted.first().filter(|_| self.voters > 1)?;
+        Some(as_warning(self.finding(&Error::invalid(format!(
+            "{} operations (from index {first}) were replicated but not committed; {} voters decide, so they are left out",
+            report.uncommitted.len(),
+            self.voters
+        )))))
+    }
+}
+
+/// What a replay made.
+#[derive(Debug, Default)]
+pub(super) struct Played {
+    /// The newest schema and its version, if the superblock does not have it.
+    pub schema: Option<(super::schema::KuduSchema, u32)>,
+    pub memory: MemoryRows,
+    pub report: LogReport,
+    pub warnings: Vec<Finding>,
+    pub errors: Vec<Finding>,
+}
+
+pub(super) fn as_warning(mut finding: Finding) -> Finding {
+    finding.severity = Severity::Warning;
+    finding
+}
+
+/// Everything that is damaged in a log.
+pub(crate) fn log_damage(log: &Log) -> Vec<Finding> {
+    let segments = log.segments.iter().flat_map(|segment| &segment.findings);
+    log.findings.iter().chain(segments).cloned().collect()
+}
+
+fn has_alterations(log: &Log) -> bool {
+    let entries = log.segments.iter().flat_map(|segment| &segment.entries);
+    let mut replicates = entries.filter_map(|(_, entry)| entry.replicate.as_ref());
+    replicates.any(|message| message.op_type == Some(op_type::ALTER_SCHEMA))
+}
+
+/// A log that does not end as a server leaves it may have lost its end. Nothing proves it, so this is a warning.
+fn log_end(log: &Log) -> Option<Finding> {
+    let last = log.segments.last()?;
+    let path = last.path.display().to_string();
+    let end = last.entries.last().map_or(0, |(offset, _)| *offset);
+    let (offset, found) = match last.end {
+        SegmentEnd::Torn(at) => (at, "an entry that was cut off"),
+        SegmentEnd::Bare => {
+            (end, "the end of the file right behind the last entry; later ones may be cut off")
+        }
+        SegmentEnd::Closed | SegmentEnd::Preallocated | SegmentEnd::Damaged => return None,
+    };
+    let error = Error::corrupt("a footer or space for more entries", found).at(&path, offset, "log segment");
+    Some(as_warning(Finding::from_error(&error, &path, None)))
+}
