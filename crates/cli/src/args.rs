@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pilaster::core::dataset::column_index;
-use pilaster::kudu::{AssumedShape, KuduOptions, LogUse};
+use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
 use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
 use pilaster_datafusion::RowFilter;
 
@@ -62,12 +62,12 @@ impl OpenArgs {
     }
 
     fn kudu_options(&self, shape: Option<AssumedShape>) -> KuduOptions {
-        KuduOptions::default()
-            .with_assumed_shape(shape)
+        let store = KuduStoreOptions::default()
             .with_log(if self.no_wal { LogUse::Ignore } else { LogUse::Replay })
             .with_replica(self.replica.clone())
             .with_tablet(self.tablet.clone())
-            .with_server_key(self.server_key.clone())
+            .with_server_key(self.server_key.clone());
+        KuduOptions::default().with_assumed_shape(shape).with_store(store)
     }
 }
 

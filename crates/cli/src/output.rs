@@ -1,13 +1,12 @@
 //! Rows to stdout or a file.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pilaster::output::{BatchWriter, WriteOptions, writer};
-use pilaster::{AtomicFile, BatchReader, Error, OutputFormat, Result};
+use pilaster::{BatchReader, Error, OutputFormat, Result, SharedFile};
 
 /// Where rows go and how they look.
 #[derive(Debug, Clone, Default, Args)]
@@ -86,12 +85,12 @@ fn write_stdout(batches: BatchReader, format: OutputFormat) -> Result<u64> {
 
 fn write_file(batches: BatchReader, format: OutputFormat, path: &Path) -> Result<u64> {
     let in_file = |error: Error| error.at(&shown(path), 0, "");
-    let file = SharedFile(Arc::new(Mutex::new(Some(AtomicFile::create(path)?))));
+    let file = SharedFile::create(path)?;
     let mut writer = writer(format, Box::new(file.clone()), batches.schema(), &WriteOptions::default())
         .map_err(in_file)?;
     let rows = copy(batches, writer.as_mut())?;
     writer.finish().map_err(in_file)?;
-    file.take().ok_or_else(|| Error::invalid("a file finished twice"))?.commit()?;
+    file.take()?.commit()?;
     Ok(rows)
 }
 
@@ -103,28 +102,4 @@ fn copy(batches: BatchReader, writer: &mut dyn BatchWriter) -> Result<u64> {
         rows = rows.saturating_add(u64::try_from(batch.num_rows()).unwrap_or(u64::MAX));
     }
     Ok(rows)
-}
-
-/// A file that a writer owns while the commit stays here.
-#[derive(Debug, Clone)]
-struct SharedFile(Arc<Mutex<Option<AtomicFile>>>);
-
-impl SharedFile {
-    fn lock(&self) -> MutexGuard<'_, Option<AtomicFile>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> Option<AtomicFile> {
-        self.lock().take()
-    }
-}
-
-impl Write for SharedFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
-    }
 }

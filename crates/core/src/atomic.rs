@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{AtPosition, Error, Result};
 
@@ -59,6 +60,42 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// An [`AtomicFile`] that a writer owns while somebody else keeps the right to commit it.
+#[derive(Debug, Clone)]
+pub struct SharedFile(Arc<Mutex<Option<AtomicFile>>>);
+
+impl SharedFile {
+    /// Starts writing the file that will be `target`.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::create`].
+    pub fn create(target: impl Into<PathBuf>) -> Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(Some(AtomicFile::create(target)?)))))
+    }
+
+    /// The file itself, to commit it; nothing can be written through the others any more.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::InvalidInput`] if it was taken before.
+    pub fn take(&self) -> Result<AtomicFile> {
+        self.lock().take().ok_or_else(|| Error::invalid("a file finished twice"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<AtomicFile>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for SharedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
     }
 }
 

@@ -47,7 +47,7 @@ pub mod source;
 pub mod verify;
 pub mod views;
 
-pub use atomic::{AtomicFile, AtomicFolder};
+pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
 pub use dataset::{BatchReader, Dataset, DatasetRef, OnDamage, Scan, ScanRequest, Split};
 pub use error::{Error, ErrorKind, Position, Result};
 pub use limits::Limits;

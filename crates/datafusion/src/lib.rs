@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`table`] | a [`Dataset`](pilaster_core::Dataset) as a table: projection, filters, limit and statistics pushed down |
 //! | [`exec`] | the plan node that reads it, one partition per group of splits |
-//! | [`translate`] | DataFusion expressions as [`Predicate`](pilaster_core::Predicate)s |
+//! | [`mod@translate`] | DataFusion expressions as [`Predicate`](pilaster_core::Predicate)s |
 //! | [`session`] | a session: paths as tables, table functions, SQL in, batches out |
 //! | [`blocking`] | the same for callers that do not use async |
 //! | [`open`] | tables opened by a session, each once |

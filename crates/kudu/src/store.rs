@@ -1,6 +1,6 @@
 //! The disks of one or several servers: which tables are on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -264,6 +264,7 @@ impl KuduStore {
                 )));
             }
         };
+        self.check_identity(&name)?;
         let chosen = self.choose(&name)?;
         let snapshot = self.options.as_of.map_or(Snapshot::Latest, Snapshot::At);
         let mut tablets: Vec<_> =
@@ -283,6 +284,23 @@ impl KuduStore {
             check_history(&tablets, at)?;
         }
         KuduTable::new(name, tablets, snapshot, self.options.log)
+    }
+
+    /// Refuses a name that stands for several tables: disks of several clusters, or a table dropped and made again.
+    fn check_identity(&self, table: &str) -> Result<()> {
+        let named = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.metadata.table_name == table && is_readable(replica));
+        let ids: BTreeSet<_> = named.map(|replica| replica.metadata.table_id.as_str()).collect();
+        if ids.len() < 2 || self.options.tablet.is_some() {
+            return Ok(());
+        }
+        let ids: Vec<_> = ids.into_iter().collect();
+        Err(Error::invalid(format!(
+            "several tables are called \"{table}\": their ids are {}; give the disks of one cluster, or choose a tablet",
+            ids.join(", ")
+        )))
     }
 
     /// One replica of each tablet of a table: the one asked for, else the one whose log goes furthest.

@@ -1,13 +1,13 @@
 //! Any format to any format: streamed, checked, and complete or not there at all.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pilaster_core::source::FileSource;
-use pilaster_core::{AtomicFile, BatchReader, Dataset, Error, Progress, Result, ScanRequest, SourceRef};
+use pilaster_core::{BatchReader, Dataset, Error, Progress, Result, ScanRequest, SharedFile, SourceRef};
 
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::parquet::ParquetDataset;
@@ -108,7 +108,7 @@ pub fn convert(
         return convert_folder(batches, target, options, progress);
     }
     let schema = batches.schema();
-    let file = SharedFile(Arc::new(Mutex::new(Some(AtomicFile::create(&target.path)?))));
+    let file = SharedFile::create(&target.path)?;
     let in_target = |error: Error| error.at(&target.name(), 0, "");
     let mut writer =
         output::writer(target.format, Box::new(file.clone()), Arc::clone(&schema), &options.write)
@@ -121,7 +121,7 @@ pub fn convert(
         progress.advance(batch.num_rows() as u64);
     }
     writer.finish().map_err(in_target)?;
-    let file = file.take().ok_or_else(|| Error::invalid("a file finished twice"))?;
+    let file = file.take()?;
     let written = count_rows(file.path(), target.format, &schema).map_err(in_target)?;
     if let Some(written) = written
         && written != rows
@@ -204,28 +204,4 @@ fn count_objects(path: &Path) -> Result<u64> {
         line.clear();
     }
     Ok(rows)
-}
-
-/// A file that its writer writes to while somebody else will commit it.
-#[derive(Debug, Clone)]
-struct SharedFile(Arc<Mutex<Option<AtomicFile>>>);
-
-impl SharedFile {
-    fn lock(&self) -> MutexGuard<'_, Option<AtomicFile>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> Option<AtomicFile> {
-        self.lock().take()
-    }
-}
-
-impl Write for SharedFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
-    }
 }

@@ -22,10 +22,7 @@ use crate::paths;
 #[derive(Debug, Clone, Default)]
 pub struct KuduOptions {
     assumed_shape: Option<AssumedShape>,
-    log: LogUse,
-    replica: Option<String>,
-    tablet: Option<String>,
-    server_key: Option<String>,
+    store: KuduStoreOptions,
 }
 
 impl KuduOptions {
@@ -36,31 +33,11 @@ impl KuduOptions {
         self
     }
 
-    /// Whether rows that stand in the write-ahead log only are given; they are unless told otherwise.
+    /// How servers' folders are read: log, replica, tablet, server key. Checksums, limits and the time come from
+    /// [`OpenOptions`].
     #[must_use]
-    pub fn with_log(mut self, log: LogUse) -> Self {
-        self.log = log;
-        self
-    }
-
-    /// Read the replicas of the server with this uuid, or the start of one.
-    #[must_use]
-    pub fn with_replica(mut self, replica: Option<String>) -> Self {
-        self.replica = replica;
-        self
-    }
-
-    /// Read only the tablet with this id, or the start of one.
-    #[must_use]
-    pub fn with_tablet(mut self, tablet: Option<String>) -> Self {
-        self.tablet = tablet;
-        self
-    }
-
-    /// The clear server key in hex, for disks encrypted with a key management service.
-    #[must_use]
-    pub fn with_server_key(mut self, key: Option<String>) -> Self {
-        self.server_key = key;
+    pub fn with_store(mut self, store: KuduStoreOptions) -> Self {
+        self.store = store;
         self
     }
 
@@ -75,13 +52,8 @@ impl KuduOptions {
 /// # Errors
 /// If they are no roots of a Kudu server, or cannot be read by this build.
 pub fn open_store(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStore> {
-    let kudu = options.kudu();
-    let store_options = KuduStoreOptions::default()
+    let store_options = (options.kudu().store.clone())
         .with_cfile_options(cfile_options(options))
-        .with_log(kudu.log)
-        .with_replica(kudu.replica.clone())
-        .with_tablet(kudu.tablet.clone())
-        .with_server_key(kudu.server_key.clone())
         .with_as_of(options.as_of().map(parse_as_of).transpose()?);
     KuduStore::open(folders, store_options)
 }
@@ -89,10 +61,18 @@ pub fn open_store(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStor
 /// The store that all these paths together are, if each is a folder with roots of a Kudu server.
 pub(crate) fn store_of<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Option<Result<KuduStore>> {
     let folders: Vec<PathBuf> = given.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
-    let is_store = |folder: &PathBuf| {
-        folder.is_dir() && !is_cfile_set(folder) && pilaster_kudu::store::is_kudu_folder(folder)
-    };
+    let is_store = |folder: &PathBuf| folder.is_dir() && !is_cfile_set(folder) && is_store_folder(folder);
     (!folders.is_empty() && folders.iter().all(is_store)).then(|| open_store(&folders, options))
+}
+
+/// Whether a folder is a root of a Kudu server, or holds nothing but folders with roots in or below them. A folder with
+/// files of its own is a folder of files, whatever lies deeper.
+fn is_store_folder(folder: &Path) -> bool {
+    let is_file = |path: &PathBuf| path.is_file();
+    let has_files = paths::entries(folder).is_ok_and(|entries| entries.iter().any(is_file));
+    let is_root = |name: &str| folder.join(name).is_dir();
+    (!has_files || is_root("tablet-meta") || is_root("wals") || is_root("data"))
+        && pilaster_kudu::store::is_kudu_folder(folder)
 }
 
 /// Every table of a store (or the one asked for), each by itself.

@@ -96,5 +96,5 @@ pub use pilaster_core as core;
 pub use pilaster_core::{
     AtomicFile, AtomicFolder, BatchReader, CompareOp, Dataset, DatasetRef, Error, ErrorKind, Finding, Limits,
     Literal, LossLog, LostRows, OnDamage, Position, Predicate, Progress, Result, RowRanges, Scan,
-    ScanRequest, Severity, Source, SourceRef, Split, VerifyDepth, VerifyReport, col, lit,
+    ScanRequest, Severity, SharedFile, Source, SourceRef, Split, VerifyDepth, VerifyReport, col, lit,
 };

@@ -112,7 +112,8 @@ fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut V
             entries.push(entry(&name, options));
             continue;
         }
-        let deeper = depth.checked_sub(1).filter(|_| options.recursive);
+        // A link may lead back up: it is listed, not followed.
+        let deeper = depth.checked_sub(1).filter(|_| options.recursive && !path.is_symlink());
         let Some(deeper) = deeper else {
             entries.push(folder_entry(name, State::Ok));
             continue;

@@ -69,9 +69,9 @@ struct CFileArgs {
     #[arg(long, value_name = "CODEC", default_value = "no_compression")]
     cfile_codec: Compression,
 
-    /// Bytes of a CFile block before compression
-    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
-    cfile_block_size: usize,
+    /// Bytes of a CFile block before compression [default: 262144 for text, 65536 for numbers]
+    #[arg(long, value_name = "BYTES")]
+    cfile_block_size: Option<usize>,
 
     /// The column by which rows ascend, without repeats: it gets an index by value
     #[arg(long, value_name = "COLUMN")]
@@ -94,10 +94,12 @@ fn parse_encoding(text: &str) -> Result<(String, Encoding)> {
 
 impl CFileArgs {
     fn options(&self) -> CFileSetWriterOptions {
-        let column = CFileWriterOptions::default()
+        let mut column = CFileWriterOptions::default()
             .with_compression(self.cfile_codec)
-            .with_block_size_bytes(self.cfile_block_size)
             .with_checksums(!self.cfile_unchecked);
+        if let Some(bytes) = self.cfile_block_size {
+            column = column.with_block_size_bytes(bytes);
+        }
         let mut options = CFileSetWriterOptions::default().with_column_options(column);
         if let Some(key) = &self.cfile_key {
             options = options.with_key(key);

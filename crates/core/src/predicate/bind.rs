@@ -1,5 +1,8 @@
 //! A predicate resolved against a schema.
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_cast::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow_schema::{DataType, Schema};
 
@@ -78,12 +81,37 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
     if let Some(value) = cast_exactly(value, column_type) {
         return Ok(Bound::Compare { column, op, value, cast: None });
     }
+    if column_type.is_integer() && literal_type.is_integer() && !value.is_null() {
+        return Ok(beyond_range(column, op, value));
+    }
+    // Every 32-bit integer and float is a double; comparing as doubles keeps infinities.
+    if column_type.is_floating()
+        && let Some(value) = cast_exactly(value, &DataType::Float64)
+    {
+        return Ok(Bound::Compare { column, op, value, cast: Some(DataType::Float64) });
+    }
     if can_cast_types(column_type, &literal_type) && !is_text(&literal_type) {
         return Ok(Bound::Compare { column, op, value: value.clone(), cast: Some(literal_type) });
     }
     Err(Error::invalid(format!(
         "column \"{name}\" of type {column_type} cannot be compared with {value} ({literal_type})"
     )))
+}
+
+/// A comparison with an integer that the column's type cannot hold: true for all values or for none.
+fn beyond_range(column: usize, op: CompareOp, value: &Literal) -> Bound {
+    let is_negative = cast(value.array(), &DataType::Int64).is_ok_and(|wide| {
+        let wide = wide.as_primitive::<Int64Type>();
+        wide.is_valid(0) && wide.value(0) < 0
+    });
+    let is_true = match op {
+        CompareOp::Eq => false,
+        CompareOp::NotEq => true,
+        CompareOp::Lt | CompareOp::LtEq => !is_negative,
+        CompareOp::Gt | CompareOp::GtEq => is_negative,
+    };
+    // Null stays unknown either way.
+    if is_true { Bound::IsNull { column, negated: true } } else { Bound::Or(Vec::new()) }
 }
 
 fn is_text(data_type: &DataType) -> bool {

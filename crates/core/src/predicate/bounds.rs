@@ -134,6 +134,32 @@ mod tests {
     }
 
     #[test]
+    fn literals_beyond_the_type_match_all_or_none() {
+        use arrow_array::{Int32Array, RecordBatch, UInt64Array};
+        use std::sync::Arc;
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("i", DataType::Int32, true),
+            Field::new("u", DataType::UInt64, true),
+        ]));
+        let ints = Int32Array::from(vec![Some(i32::MIN), None, Some(i32::MAX)]);
+        let unsigned = UInt64Array::from(vec![Some(0), None, Some(u64::MAX)]);
+        let batch =
+            RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ints), Arc::new(unsigned)]).unwrap();
+        let large = || lit(1i64 << 40);
+        for (predicate, expected) in [
+            (col("i").lt(large()), 2),
+            (col("i").gt(large()), 0),
+            (col("i").not_eq(large()), 2),
+            (col("u").gt(lit(-1i64)), 2),
+            (col("u").lt_eq(lit(-1i64)), 0),
+            (Predicate::Not(Box::new(col("u").eq(lit(-1i64)))), 2),
+        ] {
+            let selected = predicate.bind(&schema).unwrap().evaluate(&batch).unwrap();
+            assert_eq!(selected.true_count(), expected, "{predicate}");
+        }
+    }
+
+    #[test]
     fn bounds_hold_every_match() {
         let k = || col("k");
         let cases = [

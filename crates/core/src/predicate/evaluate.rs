@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
-use arrow_cast::cast;
+use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::cmp;
 use arrow_schema::DataType;
 
@@ -79,7 +79,9 @@ pub(super) fn compare(
     let cast_column;
     let column = match to {
         Some(data_type) => {
-            cast_column = cast(column, data_type)?;
+            // A value that does not fit must not quietly become unknown.
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            cast_column = cast_with_options(column, data_type, &strict)?;
             &cast_column
         }
         None => column,

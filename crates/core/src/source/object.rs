@@ -93,8 +93,14 @@ fn parse(address: &str) -> Result<(Arc<dyn ObjectStore>, ObjectPath)> {
         let path = ObjectPath::from_url_path(url.path()).map_err(|error| bad(&error))?;
         return Ok((Arc::new(store), path));
     }
-    let (store, path) = object_store::parse_url_opts(&url, std::env::vars()).map_err(|error| bad(&error))?;
+    let (store, path) = object_store::parse_url_opts(&url, environment()).map_err(|error| bad(&error))?;
     Ok((Arc::from(store), path))
+}
+
+/// The environment's variables that are text; others cannot be settings of a store.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Runs a future to its end on a runtime of our own, also when the caller is inside another runtime.

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_ord::cmp;
 use pilaster_core::predicate::Bounds;
 use pilaster_core::views::view_array;
-use pilaster_core::{Literal, OnDamage, Result, RowRanges};
+use pilaster_core::{Error, Literal, OnDamage, Result, RowRanges};
 
 use super::arrow_types::{Target, is_ordered_as_stored};
 use super::decode::{DecodedBlock, Form, number_array};
@@ -67,7 +67,13 @@ impl CFile {
     /// The first row whose encoded key is at least `key`, and whether it is that key. The file must be a key column's
     /// or a compound key's index.
     pub fn row_of_key(&self, key: &[u8]) -> Result<(u64, bool)> {
-        let Some(tree) = &self.by_value else { return Ok((self.metadata().num_values, false)) };
+        let Some(tree) = &self.by_value else {
+            return Err(Error::corrupt("a value index", "a key file without one").at(
+                self.name(),
+                self.metadata().blocks_end,
+                "cfile footer",
+            ));
+        };
         let mut cursor = tree.seek(&self.store, key)?;
         let mut after = 0;
         while let Some(entry) = cursor.entry() {
@@ -97,7 +103,7 @@ impl CFile {
     pub fn encoded_value(&self, values: &ArrayRef, index: usize) -> Result<Vec<u8>> {
         let data_type = self.metadata().data_type;
         let stored = stored_form(&values.slice(index, 1), data_type.physical())
-            .ok_or_else(|| pilaster_core::Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;
+            .ok_or_else(|| Error::corrupt("a key", "a null").at(self.name(), 0, DATA_PART))?;
         let mut encoded = Vec::new();
         key::encode(data_type, &stored, KeyPart::Last, &mut encoded)?;
         Ok(encoded)

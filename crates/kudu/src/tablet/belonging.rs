@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use pilaster_core::{Error, Finding};
 
 use super::replica::Replica;
+use super::schema::{KuduColumn, KuduSchema};
+use super::superblock::TabletMetadata;
 
 /// Gives tablets with damaged superblocks the table they surely belong to, or notes those they may belong to.
 pub(crate) fn assign_tables(replicas: &mut [Replica]) {
@@ -25,18 +27,33 @@ pub(crate) fn assign_tables(replicas: &mut [Replica]) {
             metadata.table_name.clone_from(&other.metadata.table_name);
             continue;
         }
-        let keys = |replica: &Replica| -> Vec<_> {
-            let keys = replica.metadata.schema.keys().iter();
-            keys.map(|key| (key.id, key.name.clone(), key.data_type)).collect()
-        };
-        let own = keys(replica);
+        // An id or a name that no other tablet has is that of a table with one tablet.
+        let names_itself = metadata.table_name != TabletMetadata::name_for(&metadata.tablet_id);
+        if names_itself || !metadata.table_id.is_empty() {
+            continue;
+        }
         let tables: BTreeSet<String> = sound
             .iter()
-            .filter(|other| own.is_empty() || keys(other) == own)
+            .filter(|other| may_be_same(&metadata.schema, &other.metadata.schema))
             .map(|other| other.metadata.table_name.clone())
             .collect();
         replica.doubtful_tables = tables.into_iter().collect();
     }
+}
+
+/// Whether two schemas can be of one table at different times: ids are never used twice, and types never change.
+fn may_be_same(a: &KuduSchema, b: &KuduSchema) -> bool {
+    let keys = |schema: &KuduSchema| -> Vec<_> {
+        schema.keys().iter().map(|key| (key.id, key.name.clone(), key.data_type)).collect()
+    };
+    let agree = |column: &KuduColumn| {
+        let other = column.id.and_then(|id| b.index_of_id(id)).and_then(|index| b.columns.get(index));
+        other.is_none_or(|other| {
+            (other.data_type, other.is_array, other.is_nullable)
+                == (column.data_type, column.is_array, column.is_nullable)
+        })
+    };
+    a.columns.is_empty() || (keys(a) == keys(b) && a.columns.iter().all(agree))
 }
 
 impl Replica {

@@ -37,7 +37,14 @@ impl DeltaFile {
             messages::parse(statistics, "DeltaStatsPB").at(file.name(), file.metadata().blocks_end, PART)?;
         let entries = match &file.by_value {
             Some(tree) => tree.entries(&file.store)?,
-            None => Vec::new(),
+            None if file.metadata().num_values == 0 => Vec::new(),
+            None => {
+                return Err(Error::corrupt("a value index", "a delta file without one").at(
+                    file.name(),
+                    file.metadata().blocks_end,
+                    PART,
+                ));
+            }
         };
         let blocks = entries.into_iter().map(|entry| {
             let row =

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_row::{OwnedRow, RowConverter, Rows, SortField};
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, LossLog, Result};
 
 /// Some rows: their columns and their number, which also rows without columns have.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Merge {
     converter: RowConverter,
     keys: usize,
     batch_size: usize,
+    losses: Option<Arc<LossLog>>,
 }
 
 struct Source {
@@ -66,12 +68,13 @@ impl Merge {
         sources: Vec<Box<dyn KeyedRows>>,
         key_types: Vec<DataType>,
         batch_size: usize,
+        losses: Option<Arc<LossLog>>,
     ) -> Result<Self> {
         let keys = key_types.len();
         let converter = RowConverter::new(key_types.into_iter().map(SortField::new).collect())?;
         let sources =
             sources.into_iter().map(|rows| Source { rows, batch: Vec::new(), keys: None, at: 0 }).collect();
-        let mut merge = Self { sources, heap: BinaryHeap::new(), converter, keys, batch_size };
+        let mut merge = Self { sources, heap: BinaryHeap::new(), converter, keys, batch_size, losses };
         for source in 0..merge.sources.len() {
             merge.refill(source)?;
         }
@@ -96,6 +99,19 @@ impl Merge {
         Ok(())
     }
 
+    /// Passes over the first row of a source.
+    fn advance(&mut self, index: usize) -> Result<()> {
+        let Some(source) = self.sources.get_mut(index) else { return Ok(()) };
+        source.at = source.at.saturating_add(1);
+        match source.keys.as_ref().filter(|keys| source.at < keys.num_rows()) {
+            Some(keys) => {
+                self.heap.push(Head { key: keys.row(source.at).owned(), source: index });
+                Ok(())
+            }
+            None => self.refill(index),
+        }
+    }
+
     /// The next merged rows.
     pub fn next(&mut self) -> Result<Option<SomeRows>> {
         // The batches rows are taken from, and the rows: batch, row.
@@ -105,7 +121,24 @@ impl Merge {
         while taken.len() < self.batch_size {
             let Some(head) = self.heap.pop() else { break };
             if self.heap.peek().is_some_and(|next| next.key.row() == head.key.row()) {
-                return Err(Error::corrupt("every key live once", "a key that is live in two rowsets"));
+                let error = Error::corrupt("every key live once", "a key that is live in two rowsets");
+                let Some(losses) = &self.losses else { return Err(error) };
+                // Neither can be proven good.
+                losses.record(0..0, None, &error);
+                let mut same = vec![head];
+                let is_same = |next: &Head| same.first().is_some_and(|head| head.key.row() == next.key.row());
+                let mut others = Vec::new();
+                while self.heap.peek().is_some_and(is_same) {
+                    others.extend(self.heap.pop());
+                }
+                same.append(&mut others);
+                for head in same {
+                    self.advance(head.source)?;
+                    if let Some(entry) = batch_of.get_mut(head.source) {
+                        *entry = None;
+                    }
+                }
+                continue;
             }
             let Some(source) = self.sources.get_mut(head.source) else { break };
             let Some(keys) = &source.keys else { break };

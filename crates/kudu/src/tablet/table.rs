@@ -57,7 +57,9 @@ impl KuduTable {
         log: LogUse,
     ) -> Result<Self> {
         tablets.sort_by(|a, b| a.metadata.partition.start.cmp(&b.metadata.partition.start));
-        let newest = tablets.iter().max_by_key(|tablet| tablet.schema_version);
+        // A tablet that may not be of this table has no say.
+        let sure = |tablet: &&Tablet| tablet.replica.doubtful_tables.iter().all(|table| *table != name);
+        let newest = tablets.iter().filter(sure).max_by_key(|tablet| tablet.schema_version);
         let schema = newest.map(|tablet| tablet.schema.clone()).unwrap_or_default();
         let units = if tablets.iter().any(Tablet::is_damaged) {
             // Keys that cannot be read must not keep the rest from being salvaged.
@@ -96,7 +98,13 @@ impl KuduTable {
                 return Err(Error::invalid(format!("no split number {index}: there are {count}")));
             }
             if !is_salvage {
-                return Ok(self.0.units.get(index).cloned().into_iter().collect());
+                let unit = self.0.units.get(index).cloned();
+                let keys = predicate.map(|predicate| key_range(predicate, &self.0.schema));
+                let unit = match (unit, keys) {
+                    (Some(unit), Some(keys)) => unit.within(&keys)?,
+                    (unit, _) => unit,
+                };
+                return Ok(unit.into_iter().collect());
             }
             // There may be more or fewer units than splits: the last split takes the rest.
             let mut units = all_units(tablets, &KeyRange::default())?.into_iter().skip(index);
@@ -238,6 +246,11 @@ impl Dataset for KuduTable {
             request.predicate.as_ref().map(|predicate| predicate.bind(&self.0.arrow)).transpose()?;
         // Positions count all rows, so nothing may be pruned before they are counted.
         let by_position = request.rows.is_some() || request.row_numbers.is_some();
+        if by_position && request.split.is_some() {
+            return Err(Error::invalid(
+                "the rows of a split have no positions in a table that is merged by key",
+            ));
+        }
         let mut units = self.units(request, pruning.as_ref().filter(|_| !by_position))?;
         units.reverse();
         Ok(Box::new(TableScan {
@@ -411,7 +424,12 @@ impl TableScan {
             let wanted = rowset.intact(rows.clone());
             return Ok(Current::Plain(positional::scan(&columns, &self.read_schema, &request, &wanted)?));
         }
-        Ok(Current::Rows(unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size)?))
+        let losses = match &self.request.on_damage {
+            OnDamage::Stop => None,
+            OnDamage::Skip(losses) => Some(Arc::clone(losses)),
+        };
+        let rows = unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size, losses)?;
+        Ok(Current::Rows(rows))
     }
 
     /// Numbers, filters and projects rows.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_select::filter::FilterBuilder;
 use bytes::Bytes;
-use pilaster_core::Result;
+use pilaster_core::{LossLog, Result};
 
 use super::merge::{KeyedRows, Merge, SomeRows};
 use super::rowset::{RowSet, RowSetReader, Snapshot};
@@ -86,6 +86,22 @@ fn cut(unit: Unit) -> Vec<Unit> {
 }
 
 impl Unit {
+    /// The part of the unit whose keys lie in a range; `None` if there is none.
+    pub fn within(self, keys: &KeyRange) -> Result<Option<Self>> {
+        let mut rowsets = Vec::with_capacity(self.rowsets.len());
+        for (rowset, rows) in self.rowsets {
+            let found = rowset.rows_between(&keys.start, &keys.end)?;
+            let rows = rows.start.max(found.start)..rows.end.min(found.end);
+            if !rows.is_empty() {
+                rowsets.push((rowset, rows));
+            }
+        }
+        let overlaps =
+            |memory: &Arc<MemoryRows>| memory.key_range().is_some_and(|(min, max)| keys.overlaps(min, max));
+        let memory = self.memory.filter(overlaps);
+        Ok((!rowsets.is_empty() || memory.is_some()).then_some(Self { rowsets, memory }))
+    }
+
     /// The only rowset of the unit, if no change touches these columns or the existence of its rows.
     pub fn plain(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Option<(&Arc<RowSet>, &Range<u64>)> {
         let ([(rowset, rows)], None) = (self.rowsets.as_slice(), &self.memory) else { return None };
@@ -93,22 +109,25 @@ impl Unit {
         rowset.is_plain(&ids, snapshot).then_some((rowset, rows))
     }
 
-    /// Reads `columns` of the unit's live rows in key order; `keys` are read too where rows must be merged.
+    /// Reads `columns` of the unit's live rows in key order; `keys` are read too where rows must be merged. With `losses`
+    /// keys that are live twice are noted and left out.
     pub fn read(
         &self,
         columns: &[KuduColumn],
         keys: &[KuduColumn],
         snapshot: Snapshot,
         batch_size: usize,
+        losses: Option<Arc<LossLog>>,
     ) -> Result<UnitRows> {
         if self.rowsets.len().saturating_add(usize::from(self.memory.is_some())) == 1 {
-            let mut sources = self.sources(columns, snapshot, batch_size)?;
+            let mut sources = self.sources(columns, snapshot, batch_size, losses.as_ref())?;
             return Ok(UnitRows::Single(sources.swap_remove(0)));
         }
         let others = columns.iter().filter(|column| !keys.contains(column));
         let all: Vec<KuduColumn> = keys.iter().chain(others).cloned().collect();
         let key_types = keys.iter().map(|column| column.field().data_type().clone()).collect();
-        let merge = Merge::new(self.sources(&all, snapshot, batch_size)?, key_types, batch_size)?;
+        let sources = self.sources(&all, snapshot, batch_size, losses.as_ref())?;
+        let merge = Merge::new(sources, key_types, batch_size, losses)?;
         let positions =
             columns.iter().filter_map(|column| all.iter().position(|known| known == column)).collect();
         Ok(UnitRows::Merged { merge: Box::new(merge), positions })
@@ -119,16 +138,21 @@ impl Unit {
         columns: &[KuduColumn],
         snapshot: Snapshot,
         batch_size: usize,
+        losses: Option<&Arc<LossLog>>,
     ) -> Result<Vec<Box<dyn KeyedRows>>> {
         let mut sources: Vec<Box<dyn KeyedRows>> = Vec::new();
         for (rowset, rows) in &self.rowsets {
             let intact = rowset.intact(rows.clone());
             let reader = rowset.reader(columns, snapshot, &intact)?;
             let pending = intact.as_slice().iter().rev().cloned().collect();
-            sources.push(Box::new(RowSetRows { reader, pending, batch_size: batch_size as u64 }));
+            let losses = losses.map(Arc::clone);
+            sources.push(Box::new(RowSetRows { reader, pending, batch_size: batch_size as u64, losses }));
         }
         if let Some(memory) = &self.memory {
-            let (arrays, count) = memory.read(columns, snapshot)?;
+            let (arrays, count) = match (memory.read(columns, snapshot), losses) {
+                (Err(_), Some(losses)) => memory.read_good(columns, snapshot, losses)?,
+                (read, _) => read?,
+            };
             sources.push(Box::new(MemoryBatches { arrays, pending: 0..count, batch_size }));
         }
         Ok(sources)
@@ -163,6 +187,8 @@ struct RowSetRows {
     /// What is still to read, the next at the end.
     pending: Vec<Range<u64>>,
     batch_size: u64,
+    /// Where rows are noted that cannot be read; without it they end the scan.
+    losses: Option<Arc<LossLog>>,
 }
 
 impl KeyedRows for RowSetRows {
@@ -178,7 +204,20 @@ impl KeyedRows for RowSetRows {
             if end < range.end {
                 self.pending.push(end..range.end);
             }
-            let (arrays, live) = self.reader.read(start..end)?;
+            let (arrays, live) = match (self.reader.read(start..end), &self.losses) {
+                (Ok(read), _) => read,
+                (Err(error), None) => return Err(error),
+                // Smaller and smaller stretches, until only the rows that cannot be read are left out.
+                (Err(_), Some(_)) if end.saturating_sub(start) > 1 => {
+                    let middle = start.midpoint(end);
+                    self.pending.extend([middle..end, start..middle]);
+                    continue;
+                }
+                (Err(error), Some(losses)) => {
+                    losses.record(start..end, None, &error);
+                    continue;
+                }
+            };
             let all = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
             let Some(live) = live else { return Ok(Some(SomeRows { arrays, count: all })) };
             let count = live.true_count();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use arrow_array::ArrayRef;
 use bytes::Bytes;
-use pilaster_core::Result;
+use pilaster_core::{LossLog, Result};
 
 use crate::tablet::{ChangeKind, ChangeList, KuduColumn, Snapshot, cells_to_array};
 
@@ -81,6 +81,24 @@ impl MemoryRows {
             cells_to_array(column, &cells)
         });
         Ok((arrays.collect::<Result<_>>()?, rows.len()))
+    }
+
+    /// As [`MemoryRows::read`], without the rows that cannot be read, which are noted.
+    pub fn read_good(
+        &self,
+        columns: &[KuduColumn],
+        snapshot: Snapshot,
+        losses: &LossLog,
+    ) -> Result<(Vec<ArrayRef>, usize)> {
+        let mut good = BTreeMap::new();
+        for (key, row) in &self.0 {
+            let alone = Self(BTreeMap::from([(key.clone(), row.clone())]));
+            match alone.read(columns, snapshot) {
+                Ok(_) => good.extend(alone.0),
+                Err(error) => losses.record(0..0, None, &error),
+            }
+        }
+        Self(good).read(columns, snapshot)
     }
 
     /// Encoded keys of the first and the last row.

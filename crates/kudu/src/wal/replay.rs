@@ -18,7 +18,8 @@ use crate::messages::{
     required,
 };
 use crate::tablet::{
-    ChangeBuilder, ChangeKind, History, KuduSchema, RowSet, Snapshot, TabletMetadata, TransactionState,
+    ChangeBuilder, ChangeKind, History, KuduColumn, KuduSchema, RowSet, Snapshot, TabletMetadata,
+    TransactionState,
 };
 
 /// What to do with operations that were replicated but not committed.
@@ -150,6 +151,14 @@ impl<'a> Replay<'a> {
         if is_same_version {
             finding.severity = Severity::Warning;
             self.schema = known.clone();
+        } else {
+            // The superblock has a checksum: where both know a column, it is right.
+            for column in &mut self.schema.columns {
+                let index = column.id.and_then(|id| known.index_of_id(id));
+                if let Some(right) = index.and_then(|index| known.columns.get(index)) {
+                    *column = KuduColumn { name: column.name.clone(), ..right.clone() };
+                }
+            }
         }
         self.report.findings.push(finding);
     }
@@ -332,14 +341,14 @@ impl<'a> Replay<'a> {
         let pending = std::mem::take(&mut self.pending);
         let mut commits = std::mem::take(&mut self.commits);
         // Raft decides in order: with one operation all before it are committed.
-        let decided = match self.method {
-            Method::ByStores => None,
-            Method::ByTime => commits.keys().max().copied(),
-        };
+        let decided = commits.keys().max().copied();
         for (index, message) in pending {
             let commit = commits.remove(&index);
             let is_decided = Some(index) <= decided;
             let played = match (commit, uncommitted) {
+                (Some(commit), _) if matches!(self.method, Method::ByStores) => {
+                    self.play_committed(&message, &commit)
+                }
                 (commit, _) if is_decided => self.decide(&message, commit.as_ref()),
                 (Some(commit), Uncommitted::Apply) => self.play_committed(&message, &commit),
                 (_, Uncommitted::Leave) => {
