@@ -189,8 +189,7 @@ impl CFile {
 
     /// Decodes the payload of a data block.
     pub fn decode(&self, block: &Block) -> Result<DecodedBlock> {
-        let words = self.words()?;
-        let decoded = self.shape.decode(&block.payload, words.as_ref()).at(
+        let decoded = self.shape.decode(&block.payload, &|| self.words()).at(
             self.name(),
             block.pointer.offset,
             DATA_PART,

@@ -7,7 +7,6 @@
 //! ```
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, NullBuffer};
@@ -16,7 +15,7 @@ use pilaster_core::views::{ByteKind, view_array};
 use pilaster_core::{Error, Result};
 use pilaster_encoding::{group_varint, prefix};
 
-use super::{BlockShape, BlockStart, Values, Words, shuffled, word};
+use super::{BlockShape, BlockStart, FindWords, Values, shuffled, word};
 use crate::cfile::types::Encoding;
 
 /// Bytes of the three words before PLAIN values.
@@ -120,19 +119,19 @@ fn decode_prefix(shape: &BlockShape, encoded: &Bytes) -> Result<(BlockStart, Val
 pub(super) fn decode_dict(
     shape: &BlockShape,
     encoded: &Bytes,
-    words: Option<&Words>,
+    words: FindWords<'_>,
 ) -> Result<(BlockStart, Values)> {
     let mode = word(encoded, 0, "a mode")?;
     let rest = encoded.slice(size_of::<u32>()..);
     match mode {
         MODE_PLAIN => decode_plain(shape, &rest),
         MODE_CODEWORDS => {
-            let words = words.ok_or_else(|| Error::corrupt("a dictionary", "none"))?;
+            let words = words()?.ok_or_else(|| Error::corrupt("a dictionary", "none"))?;
             let (start, codes) = shuffled::open(shape, &rest)?;
             if codes.width() > 4 {
                 return Err(Error::corrupt("codewords of 1, 2 or 4 bytes", codes.width()));
             }
-            Ok((start, Values::Codes { codes, words: Arc::clone(words) }))
+            Ok((start, Values::Codes { codes, words }))
         }
         other => Err(Error::corrupt("mode 1 or 2", other)),
     }

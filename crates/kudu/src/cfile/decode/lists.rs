@@ -18,7 +18,7 @@ use pilaster_core::{Error, Result};
 use pilaster_encoding::{rle, varint};
 
 use super::validity::{Validity, read_bitmap};
-use super::{BlockShape, DecodedBlock, Form, Values, Words, read_values};
+use super::{BlockShape, DecodedBlock, FindWords, Form, Values, read_values};
 use crate::cfile::arrow_types::Target;
 
 /// The cells of an array block.
@@ -32,7 +32,7 @@ pub(crate) struct Lists {
 }
 
 impl BlockShape {
-    pub(super) fn decode_lists(&self, payload: &Bytes, words: Option<&Words>) -> Result<DecodedBlock> {
+    pub(super) fn decode_lists(&self, payload: &Bytes, words: FindWords<'_>) -> Result<DecodedBlock> {
         let mut at = 0;
         let elements = varint::read_u32(payload, &mut at)? as usize;
         let cells = u64::from(varint::read_u32(payload, &mut at)?);

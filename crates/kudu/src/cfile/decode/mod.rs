@@ -53,6 +53,9 @@ pub(crate) struct BlockShape {
 /// The words of a DICT file.
 pub(crate) type Words = ArrayRef;
 
+/// Finds the words of a DICT file. Blocks of plain strings do without them.
+pub(crate) type FindWords<'a> = &'a dyn Fn() -> Result<Option<Words>>;
+
 /// One data block, ready to give its rows.
 #[derive(Debug)]
 pub(crate) struct DecodedBlock {
@@ -83,8 +86,8 @@ pub(crate) enum Form {
 }
 
 impl BlockShape {
-    /// Decodes a payload; `words` must be given for DICT files.
-    pub fn decode(&self, payload: &Bytes, words: Option<&Words>) -> Result<DecodedBlock> {
+    /// Decodes a payload; `words` is asked for the dictionary if the payload needs it.
+    pub fn decode(&self, payload: &Bytes, words: FindWords<'_>) -> Result<DecodedBlock> {
         let metadata = &*self.metadata;
         if metadata.is_array {
             return self.decode_lists(payload, words);
@@ -102,7 +105,7 @@ impl BlockShape {
     fn decode_values(
         &self,
         encoded: &Bytes,
-        words: Option<&Words>,
+        words: FindWords<'_>,
         expected: Option<usize>,
     ) -> Result<(BlockStart, Values)> {
         let (start, values) = match (self.metadata.data_type.physical(), self.metadata.encoding) {
