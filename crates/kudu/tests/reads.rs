@@ -15,6 +15,7 @@ mod support;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pilaster_core::source::{CountingSource, FileSource, ReadCounts};
@@ -165,4 +166,27 @@ fn a_set_opens_the_files_of_the_columns_it_needs() {
     let size =
         set.pages().unwrap().iter().filter(|page| page.column == "id").map(|page| page.bytes).sum::<u64>();
     assert!(counts.bytes < size / 2 + 8192, "{counts:?} of {size} bytes for one key");
+}
+
+#[test]
+fn a_dictionary_may_be_larger_than_a_block() {
+    let words: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..4000).map(|row| format!("{:08}", row % 400))));
+    let field = Field::new("word", DataType::Utf8, false);
+    let options = CFileWriterOptions::default().with_block_size_bytes(1024);
+    let small = write(&field, &[Arc::clone(&words)], options.clone()).unwrap();
+    let large = write(&field, &[Arc::clone(&words)], options.with_dictionary_size_bytes(16 << 10)).unwrap();
+    // Codewords take two bytes at most, the words themselves eight.
+    assert!(large.len() * 2 < small.len(), "{} and {} bytes", large.len(), small.len());
+    for bytes in [small, large] {
+        let reader = CFileReader::open(memory("words", bytes)).unwrap();
+        let read: Vec<String> = batches(reader.scan())
+            .unwrap()
+            .iter()
+            .flat_map(|batch| {
+                batch.column(0).as_string_view().iter().flatten().map(String::from).collect::<Vec<_>>()
+            })
+            .collect();
+        assert_eq!(read, words.as_string::<i32>().iter().flatten().collect::<Vec<_>>());
+    }
 }

@@ -14,11 +14,13 @@ use pilaster_core::{AtomicFolder, Error, Result};
 use super::manifest::{MANIFEST_NAME, Manifest, ManifestColumn, file_name};
 use crate::cfile::{CFileWriter, CFileWriterOptions, Compression, Encoding, Physical, kudu_type};
 
-/// Bytes of a block of numbers, unless the options say otherwise: a batch of 64-bit numbers. Whoever wants few rows reads few,
-/// and batches and blocks end together.
-const NUMBER_BLOCK_SIZE_BYTES: usize = 64 << 10;
+/// Bytes of a block, unless the options say otherwise: a batch of 64-bit numbers. Whoever wants few rows reads few, and
+/// batches and blocks of numbers end together.
+const BLOCK_SIZE_BYTES: usize = 64 << 10;
+/// Bytes of a dictionary then: what Kudu takes with its larger blocks.
+const DICTIONARY_SIZE_BYTES: usize = 256 << 10;
 
-/// How to write a set. Blocks of numbers have 64 KiB unless the options of columns say otherwise.
+/// How to write a set. Blocks have 64 KiB and dictionaries 256 KiB unless the options of columns say otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct CFileSetWriterOptions {
     column: CFileWriterOptions,
@@ -59,10 +61,11 @@ impl CFileSetWriterOptions {
     fn of_column(&self, field: &Field) -> Result<CFileWriterOptions> {
         let name = field.name();
         let mut options = self.column.clone();
-        if let Physical::Fixed(width) = kudu_type(field.data_type())?.physical() {
-            let batch = DEFAULT_BATCH_SIZE.saturating_mul(width);
-            options = options.or_block_size_bytes(batch.max(NUMBER_BLOCK_SIZE_BYTES));
-        }
+        let block = match kudu_type(field.data_type())?.physical() {
+            Physical::Fixed(width) => DEFAULT_BATCH_SIZE.saturating_mul(width).max(BLOCK_SIZE_BYTES),
+            Physical::Bool | Physical::Binary => BLOCK_SIZE_BYTES,
+        };
+        options = options.or_sizes_bytes(block, DICTIONARY_SIZE_BYTES);
         if let Some(&encoding) = self.encodings.get(name) {
             options = options.with_encoding(encoding);
         }

@@ -122,7 +122,7 @@ where
     let codes = PrimitiveArray::<T>::new(codes.into(), nulls);
     let largest = codes.values().iter().copied().max().map_or(0, Into::into);
     if largest as usize >= words.len() && !codes.values().is_empty() {
-        return Err(Error::corrupt(format!("a code below {}", words.len()), largest));
+        return Err(Error::corrupt(format!("codewords below {}", words.len()), largest));
     }
     Ok(match form {
         Form::Codes => Arc::new(DictionaryArray::try_new(codes, Arc::clone(words))?),

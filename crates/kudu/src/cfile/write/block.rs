@@ -38,7 +38,7 @@ pub(super) struct Cells<'a> {
 impl BlockBuilder {
     pub fn new(shape: &Resolved) -> Result<Self> {
         Ok(Self {
-            encoder: ValueEncoder::new(shape.data_type, shape.encoding, shape.block_size_bytes)?,
+            encoder: ValueEncoder::new(shape)?,
             is_nullable: shape.is_nullable,
             is_array: shape.is_array,
             rows: 0,

@@ -10,6 +10,7 @@ use pilaster_encoding::prefix::PrefixEncoder;
 use pilaster_encoding::rle::RleEncoder;
 use pilaster_encoding::{bits, bitshuffle, frame_of_reference, group_varint};
 
+use super::options::Resolved;
 use super::values::{Bytes, Stored, with_bytes};
 use crate::cfile::decode::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, SHUFFLE_HEADER_BYTES};
 use crate::cfile::types::{Encoding, KuduType, Physical};
@@ -23,6 +24,7 @@ const RLE_STEP: usize = 64;
 #[derive(Debug)]
 pub(super) struct ValueEncoder {
     limit: usize,
+    dictionary_limit: usize,
     data_type: KuduType,
     encoding: Encoding,
     kind: Kind,
@@ -118,8 +120,15 @@ fn word(number: usize) -> u32 {
 }
 
 impl ValueEncoder {
-    pub fn new(data_type: KuduType, encoding: Encoding, limit: usize) -> Result<Self> {
-        Ok(Self { limit, data_type, encoding, kind: Kind::new(data_type, encoding)? })
+    pub fn new(shape: &Resolved) -> Result<Self> {
+        let (data_type, encoding) = (shape.data_type, shape.encoding);
+        Ok(Self {
+            limit: shape.block_size_bytes,
+            dictionary_limit: shape.dictionary_size_bytes,
+            data_type,
+            encoding,
+            kind: Kind::new(data_type, encoding)?,
+        })
     }
 
     /// Number of values in the block.
@@ -199,7 +208,7 @@ impl ValueEncoder {
         range: Range<usize>,
         whole: bool,
     ) -> Result<usize> {
-        let limit = self.limit;
+        let (limit, dictionary_limit) = (self.limit, self.dictionary_limit);
         let mut taken = 0;
         for index in range {
             if index >= values.len() {
@@ -218,7 +227,7 @@ impl ValueEncoder {
                 Kind::Dict { words, size, codes, plain } => {
                     let code = match words.find(value) {
                         Some(code) => code,
-                        None if size.estimate() > limit && (!whole || codes.is_empty()) => {
+                        None if size.estimate() > dictionary_limit && (!whole || codes.is_empty()) => {
                             // The dictionary is full: this block ends, and all after it are plain.
                             if !codes.is_empty() {
                                 return Ok(taken);
@@ -253,7 +262,7 @@ impl ValueEncoder {
     /// Whether a DICT block must end before `stored[range]` because a word of it no longer fits in the dictionary.
     pub fn must_end_before(&self, stored: &Stored, range: Range<usize>) -> bool {
         let Kind::Dict { words, size, codes, plain: None } = &self.kind else { return false };
-        if codes.is_empty() || size.estimate() <= self.limit {
+        if codes.is_empty() || size.estimate() <= self.dictionary_limit {
             return false;
         }
         let mut range = range;

@@ -23,6 +23,7 @@ pub struct CFileWriterOptions {
     pub(super) encoding: Option<Encoding>,
     pub(super) compression: Compression,
     pub(super) block_size_bytes: Option<usize>,
+    pub(super) dictionary_size_bytes: Option<usize>,
     pub(super) index_block_size_bytes: usize,
     pub(super) checksums: bool,
     pub(super) positional_index: bool,
@@ -39,6 +40,7 @@ impl Default for CFileWriterOptions {
             encoding: None,
             compression: Compression::None,
             block_size_bytes: None,
+            dictionary_size_bytes: None,
             index_block_size_bytes: DEFAULT_INDEX_BLOCK_SIZE_BYTES,
             checksums: true,
             positional_index: true,
@@ -78,9 +80,20 @@ impl CFileWriterOptions {
         self
     }
 
-    /// The block size, if none was chosen.
-    pub(crate) fn or_block_size_bytes(mut self, bytes: usize) -> Self {
-        self.block_size_bytes.get_or_insert(bytes);
+    /// About how many bytes of words a dictionary has before strings are stored in plain; as many as a block has, unless
+    /// set.
+    #[must_use]
+    pub fn with_dictionary_size_bytes(mut self, bytes: usize) -> Self {
+        self.dictionary_size_bytes = Some(bytes);
+        self
+    }
+
+    /// The sizes of blocks and of the dictionary, unless a block size was chosen.
+    pub(crate) fn or_sizes_bytes(mut self, block: usize, dictionary: usize) -> Self {
+        if self.block_size_bytes.is_none() {
+            self.block_size_bytes = Some(block);
+            self.dictionary_size_bytes.get_or_insert(dictionary);
+        }
         self
     }
 
@@ -151,8 +164,11 @@ impl CFileWriterOptions {
             return refuse(format!("{data_type} values have no encoding {encoding}"));
         }
         let block_size_bytes = self.block_size_bytes.unwrap_or(DEFAULT_BLOCK_SIZE_BYTES);
-        if !(SMALLEST_BLOCK_SIZE_BYTES..=LARGEST_BLOCK_SIZE_BYTES).contains(&block_size_bytes) {
-            return refuse(format!("a block size of {block_size_bytes} bytes is outside 512..=8388608"));
+        let dictionary_size_bytes = self.dictionary_size_bytes.unwrap_or(block_size_bytes);
+        for (what, size) in [("block", block_size_bytes), ("dictionary", dictionary_size_bytes)] {
+            if !(SMALLEST_BLOCK_SIZE_BYTES..=LARGEST_BLOCK_SIZE_BYTES).contains(&size) {
+                return refuse(format!("a {what} size of {size} bytes is outside 512..=8388608"));
+            }
         }
         if !self.positional_index && !self.value_index {
             return refuse("a file without any index cannot be read".into());
@@ -178,6 +194,7 @@ impl CFileWriterOptions {
             is_array,
             is_nullable: field.is_nullable(),
             block_size_bytes,
+            dictionary_size_bytes,
             options: self,
         })
     }
@@ -192,6 +209,7 @@ pub(super) struct Resolved {
     pub is_nullable: bool,
     pub checksums: bool,
     pub block_size_bytes: usize,
+    pub dictionary_size_bytes: usize,
     pub options: CFileWriterOptions,
 }
 
