@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type};
-use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, new_null_array};
+use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer};
 use arrow_schema::DataType;
 use arrow_select::take::take;
