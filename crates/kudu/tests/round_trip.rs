@@ -527,3 +527,23 @@ fn strings_are_not_shared_between_rows() {
     let found = read_all(&open_sound(&bytes, &field)).unwrap();
     assert_eq!(found.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), words);
 }
+
+#[test]
+fn lists_of_nothing_but_null_words_come_back() {
+    use arrow_array::builder::{ListBuilder, StringBuilder};
+    let mut builder = ListBuilder::new(StringBuilder::new());
+    for cell in [Some(2), None, Some(0), Some(1)] {
+        match cell {
+            Some(nulls) => {
+                (0..nulls).for_each(|_| builder.values().append_null());
+                builder.append(true);
+            }
+            None => builder.append(false),
+        }
+    }
+    let lists: ArrayRef = Arc::new(builder.finish());
+    let field = Field::new("v", lists.data_type().clone(), true);
+    let bytes = support::write(&field, &[Arc::clone(&lists)], CFileWriterOptions::default()).unwrap();
+    let reader = support::open_as(&bytes, &field).unwrap();
+    assert_eq!(&support::read_all(&reader).unwrap(), &lists);
+}

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type};
-use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer};
 use arrow_schema::DataType;
 use arrow_select::take::take;
@@ -120,8 +120,12 @@ where
     T::Native: Ord + Into<u32>,
 {
     let codes = PrimitiveArray::<T>::new(codes.into(), nulls);
+    // Where all is null there may be no word at all.
+    if codes.null_count() == codes.len() {
+        return Ok(new_null_array(words.data_type(), codes.len()));
+    }
     let largest = codes.values().iter().copied().max().map_or(0, Into::into);
-    if largest as usize >= words.len() && !codes.values().is_empty() {
+    if largest as usize >= words.len() {
         return Err(Error::corrupt(format!("codewords below {}", words.len()), largest));
     }
     Ok(match form {
