@@ -550,7 +550,7 @@ fn messages_say_where_what_was_expected_and_what_was_found() {
         ),
         (
             with_dictionary_code(dict()),
-            "t.cfile: cfile data block at byte 16: expected a code below 1, found 1",
+            "t.cfile: cfile data block at byte 16: expected codewords below 1, found 1",
         ),
     ];
     for (number, (bytes, wanted)) in cases.into_iter().enumerate() {
