@@ -543,7 +543,7 @@ fn lists_of_nothing_but_null_words_come_back() {
     }
     let lists: ArrayRef = Arc::new(builder.finish());
     let field = Field::new("v", lists.data_type().clone(), true);
-    let bytes = support::write(&field, &[Arc::clone(&lists)], CFileWriterOptions::default()).unwrap();
-    let reader = support::open_as(&bytes, &field).unwrap();
-    assert_eq!(&support::read_all(&reader).unwrap(), &lists);
+    let bytes = write(&field, &[Arc::clone(&lists)], CFileWriterOptions::default()).unwrap();
+    let reader = open_as(&bytes, &field).unwrap();
+    assert_eq!(&read_all(&reader).unwrap(), &lists);
 }
