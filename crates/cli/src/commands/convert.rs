@@ -69,7 +69,7 @@ struct CFileArgs {
     #[arg(long, value_name = "CODEC", default_value = "no_compression")]
     cfile_codec: Compression,
 
-    /// Bytes of a CFile block before compression [default: 262144 for text, 65536 for numbers]
+    /// Bytes of a CFile block before compression [default: 65536]
     #[arg(long, value_name = "BYTES")]
     cfile_block_size: Option<usize>,
 
