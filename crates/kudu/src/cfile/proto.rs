@@ -3,7 +3,7 @@
 //! They are few and small, so they are written by hand. Every field is optional here, also the required ones: prost
 //! reads a missing required field as zero, and the format says that is corruption; see [`required`].
 
-use pilaster_core::{Error, Result};
+pub(crate) use crate::messages::{parse, required};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct HeaderPb {
@@ -73,14 +73,4 @@ pub(crate) struct IndexBlockTrailerPb {
 pub(crate) struct BloomBlockHeaderPb {
     #[prost(int32, optional, tag = "1")]
     pub num_hash_functions: Option<i32>,
-}
-
-/// A required field, or the error that names it.
-pub(crate) fn required<T>(field: Option<T>, name: &str) -> Result<T> {
-    field.ok_or_else(|| Error::corrupt(format!("the required field {name}"), "a message without it"))
-}
-
-/// Parses a message.
-pub(crate) fn parse<M: prost::Message + Default>(bytes: &[u8], name: &str) -> Result<M> {
-    M::decode(bytes).map_err(|error| Error::corrupt(format!("a {name} message"), error))
 }
