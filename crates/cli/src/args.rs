@@ -9,6 +9,8 @@ use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
 use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
 use pilaster_datafusion::RowFilter;
 
+use crate::progress::Words;
+
 /// How to open.
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
@@ -83,9 +85,17 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    pub(crate) fn dataset(&self) -> Result<DatasetRef> {
-        self.open.options()?.open_all(&self.paths)
+    /// Opens the paths, and says what opening noticed.
+    pub(crate) fn dataset(&self, words: &Words) -> Result<DatasetRef> {
+        open_all(&self.open.options()?, &self.paths, words)
     }
+}
+
+/// Opens paths as one dataset, and says what opening noticed.
+pub(crate) fn open_all(options: &OpenOptions, paths: &[String], words: &Words) -> Result<DatasetRef> {
+    let dataset = options.open_all(paths)?;
+    words.warn(&dataset.findings());
+    Ok(dataset)
 }
 
 /// Which rows by what is in them.

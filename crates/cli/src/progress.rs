@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pilaster::Progress;
+use pilaster::{Finding, Progress, Severity};
+
+use crate::sheet::printable;
 
 /// Work that takes less than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -34,6 +36,13 @@ impl Words {
         if !self.quiet {
             // Words are a courtesy: a closed stderr does not stop the work.
             let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Says what may be odd about data that is given all the same. Damage is not: it ends a scan with its own words.
+    pub(crate) fn warn(self, findings: &[Finding]) {
+        for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+            self.say(format_args!("warning: {}", printable(&finding.to_string())));
         }
     }
 

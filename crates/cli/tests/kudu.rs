@@ -49,6 +49,17 @@ fn rows_of_a_server() {
         "kudu_sql",
         &["sql", "-f", "csv", "SELECT rle, count(*) FROM 'kudu/tiny/fs' GROUP BY rle ORDER BY rle"],
     );
+    snapshot(
+        "kudu_sql_open",
+        &[
+            "sql",
+            "-f",
+            "csv",
+            "--open",
+            "kudu/tiny/fs",
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
+        ],
+    );
     snapshot("kudu_before_history", &["cat", "--as-of", "2001-01-01T00:00:00", "kudu/mixed/fs"]);
     snapshot("kudu_no_such_table", &["cat", "--table", "nope", "kudu/mixed/fs"]);
 }

@@ -13,7 +13,7 @@ use crate::predicate::Predicate;
 use crate::progress::Progress;
 use crate::rows::RowRanges;
 use crate::salvage::LossLog;
-use crate::verify::{VerifyDepth, VerifyReport};
+use crate::verify::{Finding, VerifyDepth, VerifyReport};
 
 /// A dataset shared by scans and threads.
 pub type DatasetRef = Arc<dyn Dataset>;
@@ -57,6 +57,11 @@ pub trait Dataset: Send + Sync + Debug {
     /// [`crate::ErrorKind::InvalidInput`] if the request names what is not there; what reading meets comes out of the
     /// stream.
     fn read(&self, request: &ScanRequest) -> Result<BatchReader>;
+
+    /// What opening noticed and a reader of its rows should know: parts that are missing, replicas that were passed over.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
 
     /// Looks for damage and goes on after each finding. Progress counts bytes.
     ///

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
+use datafusion::common::TableReference;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
@@ -113,13 +114,13 @@ impl SqlContext {
         &self.context
     }
 
-    /// Gives a dataset a name.
+    /// Gives a dataset a name, taken as it is: in SQL, one with dots or capitals stands in double quotes.
     ///
     /// # Errors
     /// If the name cannot be used.
     pub fn register(&self, name: &str, dataset: DatasetRef) -> Result<()> {
         self.context
-            .register_table(name, Arc::new(PilasterTable::new(dataset)))
+            .register_table(TableReference::bare(name), Arc::new(PilasterTable::new(dataset)))
             .map(|_| ())
             .map_err(from_datafusion)
     }

@@ -11,6 +11,7 @@ use pilaster_core::{BatchReader, Dataset, Error, Progress, Result, ScanRequest, 
 
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::parquet::ParquetDataset;
+use crate::formats::writer_of;
 use crate::open::OpenOptions;
 use crate::output::{self, OutputFormat, WriteOptions};
 
@@ -140,7 +141,6 @@ fn expected_rows(dataset: &dyn Dataset, request: &ScanRequest) -> Option<u64> {
     Some(wanted.min(request.limit.unwrap_or(u64::MAX)))
 }
 
-#[cfg(feature = "kudu")]
 fn convert_folder(
     batches: BatchReader,
     target: &ConvertTarget,
@@ -150,18 +150,8 @@ fn convert_folder(
     if options.overwrite && target.path.is_dir() {
         return Err(Error::invalid("a folder is not replaced; remove it first").at(&target.name(), 0, ""));
     }
-    crate::kudu::write_cfile_set(batches, &target.path, options.write.cfile_set(), progress)
-}
-
-#[cfg(not(feature = "kudu"))]
-fn convert_folder(
-    _batches: BatchReader,
-    target: &ConvertTarget,
-    _options: &ConvertOptions,
-    _progress: &dyn Progress,
-) -> Result<ConvertSummary> {
-    let needed = "this build has no kudu support; build it with `--features kudu`";
-    Err(Error::unsupported(needed).at(&target.name(), 0, ""))
+    let driver = writer_of(target.format).map_err(|error| error.at(&target.name(), 0, ""))?;
+    driver.write_folder(target.format, batches, &target.path, &options.write, progress)
 }
 
 /// Counts the rows of what was written, by reading it; `None` where a format cannot be read back.

@@ -38,6 +38,18 @@ pub enum Format {
     Tsv,
 }
 
+impl Format {
+    /// The feature of this crate that reads it.
+    pub(crate) fn feature(self) -> &'static str {
+        match self {
+            Self::CFile => "kudu",
+            Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
+                "default"
+            }
+        }
+    }
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

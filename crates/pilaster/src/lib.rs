@@ -14,6 +14,7 @@
 //! | look for damage | [`verify::verify`], [`VerifyReport`] |
 //! | save what is left of a damaged file | [`salvage::salvage`], [`SalvageReport`](salvage::SalvageReport) |
 //! | see what a folder holds | [`ls::list`] |
+//! | open a folder of tables | [`store::open_store`], [`Store`](store::Store) |
 //! | name and type the columns of a file that carries none | [`schema_file`] |
 //! | everything the formats share | [`core`] |
 //!
@@ -77,6 +78,7 @@ mod concat;
 pub mod convert;
 pub mod detect;
 pub mod foreign;
+mod formats;
 #[cfg(feature = "kudu")]
 pub mod kudu;
 pub mod ls;
@@ -85,6 +87,7 @@ pub mod output;
 mod paths;
 pub mod salvage;
 pub mod schema_file;
+pub mod store;
 pub mod stream;
 pub mod text;
 pub mod verify;

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::slice;
 
 use pilaster_core::{Dataset, Error, Result};
 
-use crate::open::OpenOptions;
+use crate::open::{OpenOptions, is_table_folder};
 use crate::paths;
+use crate::store::{Store, open_store, store_driver};
 
 /// How deep folders inside folders are followed.
 const DEPTH: u32 = 64;
@@ -68,6 +70,10 @@ impl ListOptions {
 /// If a path given does not exist or a folder given cannot be read.
 pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
+    // Several folders of one system are listed together: they may be the disks of one server.
+    if let ([_, _, ..], Some(store)) = (paths, open_store(paths, &options.open)) {
+        return Ok(list_store(store?.as_ref()));
+    }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
             let local = paths::local(&path);
@@ -76,10 +82,10 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
                     fs::metadata(local).map_err(|error| Error::from(error).at(&path, 0, ""))?;
                 }
                 entries.push(entry(&path, options));
-            } else if is_table(local, options) {
+            } else if is_table_folder(local) {
                 entries.push(entry(&path, options));
-            } else if let Some(found) = list_store(&path, options) {
-                entries.extend(found?);
+            } else if let Some(store) = open_store(&[&path], &options.open) {
+                entries.extend(list_store(store?.as_ref()));
             } else {
                 list_folder(local, options, DEPTH, &mut entries)?;
             }
@@ -88,47 +94,53 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
     Ok(entries)
 }
 
-/// The tablets of a Kudu server's folder, if it is one.
-#[cfg(feature = "kudu")]
-fn list_store(path: &str, options: &ListOptions) -> Option<Result<Vec<Entry>>> {
-    let store = crate::kudu::store_of(&[path], &options.open)?;
-    Some(store.map(|store| crate::kudu::list(path, &store)))
-}
-
-#[cfg(not(feature = "kudu"))]
-fn list_store(_path: &str, _options: &ListOptions) -> Option<Result<Vec<Entry>>> {
-    None
-}
-
-/// Whether a folder is one table, and not a folder of files.
-fn is_table(folder: &Path, options: &ListOptions) -> bool {
-    options.open.is_table_folder(folder)
+/// What a store consists of, and what is wrong with it.
+fn list_store(store: &dyn Store) -> Vec<Entry> {
+    let problems = store.findings().into_iter().map(|finding| Entry {
+        path: finding.path.to_string(),
+        format: None,
+        rows: None,
+        bytes: 0,
+        columns: None,
+        details: Vec::new(),
+        state: State::Problem(format!("{} at byte {}: {}", finding.part, finding.offset, finding.message)),
+    });
+    store.entries().into_iter().chain(problems).collect()
 }
 
 fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
     for path in paths::entries(folder)? {
         let name = path.display().to_string();
-        if !path.is_dir() || is_table(&path, options) {
+        if !path.is_dir() || is_table_folder(&path) {
             entries.push(entry(&name, options));
             continue;
         }
         // A link may lead back up: it is listed, not followed.
         let deeper = depth.checked_sub(1).filter(|_| options.recursive && !path.is_symlink());
         let Some(deeper) = deeper else {
-            entries.push(folder_entry(name, State::Ok));
+            let format = store_driver(slice::from_ref(&path))
+                .map_or("folder".to_string(), |driver| format!("{} tables", driver.name()));
+            entries.push(folder_entry(name, &format, State::Ok));
             continue;
         };
+        if let Some(store) = open_store(&[&name], &options.open) {
+            match store {
+                Ok(store) => entries.extend(list_store(store.as_ref())),
+                Err(error) => entries.push(folder_entry(name, "folder", State::Problem(error.to_string()))),
+            }
+            continue;
+        }
         if let Err(error) = list_folder(&path, options, deeper, entries) {
-            entries.push(folder_entry(name, State::Problem(error.to_string())));
+            entries.push(folder_entry(name, "folder", State::Problem(error.to_string())));
         }
     }
     Ok(())
 }
 
-fn folder_entry(path: String, state: State) -> Entry {
+fn folder_entry(path: String, format: &str, state: State) -> Entry {
     Entry {
         path,
-        format: Some("folder".to_string()),
+        format: Some(format.to_string()),
         rows: None,
         bytes: 0,
         columns: None,

@@ -13,9 +13,9 @@ use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::csv::CsvDataset;
 use crate::foreign::json_lines::JsonLinesDataset;
 use crate::foreign::parquet::ParquetDataset;
-#[cfg(feature = "kudu")]
-use crate::kudu::KuduOptions;
+use crate::formats::{DRIVERS, Driver, FormatReadOptions, reader_of};
 use crate::paths;
+use crate::store::{open_store, open_tables};
 
 /// Opens a file, a folder, a glob or an address, whatever its format.
 ///
@@ -33,8 +33,9 @@ pub struct OpenOptions {
     limits: Limits,
     table: Option<String>,
     as_of: Option<String>,
-    #[cfg(feature = "kudu")]
-    kudu: KuduOptions,
+    /// What only one format needs to know; its module fills it in.
+    #[allow(dead_code, reason = "a build without formats has nothing to ask it")]
+    pub(crate) formats: FormatReadOptions,
 }
 
 impl Default for OpenOptions {
@@ -45,8 +46,7 @@ impl Default for OpenOptions {
             limits: Limits::default(),
             table: None,
             as_of: None,
-            #[cfg(feature = "kudu")]
-            kudu: KuduOptions::default(),
+            formats: FormatReadOptions::default(),
         }
     }
 }
@@ -88,14 +88,6 @@ impl OpenOptions {
         self
     }
 
-    /// What only Kudu's files need to know.
-    #[cfg(feature = "kudu")]
-    #[must_use]
-    pub fn with_kudu(mut self, kudu: KuduOptions) -> Self {
-        self.kudu = kudu;
-        self
-    }
-
     /// Which table of a folder that holds several.
     pub fn table(&self) -> Option<&str> {
         self.table.as_deref()
@@ -104,12 +96,6 @@ impl OpenOptions {
     /// The earlier time, as it was given.
     pub fn as_of(&self) -> Option<&str> {
         self.as_of.as_deref()
-    }
-
-    /// What only Kudu's files need to know.
-    #[cfg(feature = "kudu")]
-    pub fn kudu(&self) -> &KuduOptions {
-        &self.kudu
     }
 
     /// The schema for files that carry none.
@@ -141,9 +127,8 @@ impl OpenOptions {
     /// # Errors
     /// As [`open`], and if the files do not have the same columns.
     pub fn open_all<S: AsRef<str>>(&self, paths: &[S]) -> Result<DatasetRef> {
-        #[cfg(feature = "kudu")]
-        if let Some(store) = crate::kudu::store_of(paths, self) {
-            return Ok(Arc::new(store?.table(self.table())?));
+        if let Some(store) = open_store(paths, self) {
+            return store?.table(self.table());
         }
         let mut parts = Vec::new();
         for path in paths {
@@ -182,12 +167,11 @@ impl OpenOptions {
         if !local.is_dir() {
             return Ok(vec![(path.to_string(), self.open_file(path))]);
         }
-        if self.is_table_folder(local) {
-            return Ok(vec![(path.to_string(), self.open_table_folder(local))]);
+        if let Some(driver) = table_driver(&local.display().to_string()) {
+            return Ok(vec![(path.to_string(), driver.open_table(&local.display().to_string(), self))]);
         }
-        #[cfg(feature = "kudu")]
-        if let Some(store) = crate::kudu::store_of(&[path], self) {
-            return crate::kudu::open_tables(path, &store?, self);
+        if let Some(store) = open_store(&[path], self) {
+            return Ok(open_tables(path, store?.as_ref(), self));
         }
         let files = paths::files_in(local)?;
         Ok(files.into_iter().map(|file| (file.clone(), self.open_file(&file))).collect())
@@ -195,30 +179,10 @@ impl OpenOptions {
 
     /// A store has no folders, so an address that is no file may still be a table.
     fn open_address(&self, address: &str) -> Result<DatasetRef> {
-        let opened = self.open_file(address);
-        #[cfg(feature = "kudu")]
-        if opened.is_err() && crate::kudu::is_cfile_set_address(address) {
-            return crate::kudu::open_cfile_set(address, self);
-        }
-        opened
-    }
-
-    /// Whether a folder is one table, and not a folder of files.
-    pub(crate) fn is_table_folder(&self, folder: &Path) -> bool {
-        #[cfg(feature = "kudu")]
-        if crate::kudu::is_cfile_set(folder) {
-            return true;
-        }
-        let _ = folder;
-        false
-    }
-
-    fn open_table_folder(&self, folder: &Path) -> Result<DatasetRef> {
-        #[cfg(feature = "kudu")]
-        if crate::kudu::is_cfile_set(folder) {
-            return crate::kudu::open_cfile_set(&folder.display().to_string(), self);
-        }
-        Err(Error::invalid("is a folder of no known table").at(&folder.display().to_string(), 0, ""))
+        self.open_file(address).or_else(|error| match table_driver(address) {
+            Some(driver) => driver.open_table(address, self),
+            None => Err(error),
+        })
     }
 
     fn open_file(&self, path: &str) -> Result<DatasetRef> {
@@ -230,9 +194,8 @@ impl OpenOptions {
     /// # Errors
     /// As [`open`].
     pub fn open_source(&self, source: SourceRef) -> Result<DatasetRef> {
-        #[cfg(feature = "kudu")]
-        if self.kudu.assumed_shape().is_some() {
-            return crate::kudu::open_cfile(source, self);
+        if let Some(driver) = DRIVERS.iter().find(|driver| driver.claims(self)) {
+            return driver.open_file(source, self);
         }
         let format = detect(source.as_ref())?;
         if let Some(as_of) = &self.as_of {
@@ -250,13 +213,20 @@ impl OpenOptions {
             Format::Csv => Arc::new(CsvDataset::open(source, b',', self)?),
             Format::Tsv => Arc::new(CsvDataset::open(source, b'\t', self)?),
             Format::JsonLines => Arc::new(JsonLinesDataset::open(source, self)?),
-            #[cfg(feature = "kudu")]
-            Format::CFile => crate::kudu::open_cfile(source, self)?,
-            #[cfg(not(feature = "kudu"))]
             Format::CFile => {
-                let needed = "this build has no kudu support; build it with `--features kudu`";
-                return Err(Error::unsupported(needed).at(source.name(), 0, ""));
+                let driver = reader_of(format).map_err(|error| error.at(source.name(), 0, ""))?;
+                driver.open_file(source, self)?
             }
         })
     }
+}
+
+/// The format that has one table at this path or address, if any.
+fn table_driver(path: &str) -> Option<&'static dyn Driver> {
+    DRIVERS.iter().find(|driver| driver.is_table(path)).copied()
+}
+
+/// Whether a folder is one table, and not a folder of files.
+pub(crate) fn is_table_folder(folder: &Path) -> bool {
+    folder.is_dir() && table_driver(&folder.display().to_string()).is_some()
 }

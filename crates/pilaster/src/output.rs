@@ -14,6 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use pilaster_core::{Error, Result};
 
+use crate::formats::{FormatWriteOptions, writer_of};
 use crate::text::{DelimitedWriter, JsonArrayWriter, JsonLinesWriter, TableWriter};
 
 /// A format that rows can be written in.
@@ -65,6 +66,16 @@ impl OutputFormat {
             "txt" => Self::Table,
             _ => return None,
         })
+    }
+
+    /// The feature of this crate that writes it.
+    pub(crate) fn feature(self) -> &'static str {
+        match self {
+            Self::CFileSet => "kudu",
+            Self::Table | Self::Csv | Self::Tsv | Self::Json | Self::Jsonl | Self::Parquet | Self::Arrow => {
+                "default"
+            }
+        }
     }
 
     /// Whether it is written as a folder and not as one stream of bytes.
@@ -156,8 +167,9 @@ const MAX_ROW_GROUP_BYTES: usize = 256 << 20;
 pub struct WriteOptions {
     parquet_codec: ParquetCodec,
     row_group_rows: usize,
-    #[cfg(feature = "kudu")]
-    cfile_set: crate::kudu::CFileSetWriterOptions,
+    /// What only one format needs to know; its module fills it in.
+    #[allow(dead_code, reason = "a build without formats has nothing to ask it")]
+    pub(crate) formats: FormatWriteOptions,
 }
 
 impl Default for WriteOptions {
@@ -165,8 +177,7 @@ impl Default for WriteOptions {
         Self {
             parquet_codec: ParquetCodec::default(),
             row_group_rows: DEFAULT_ROW_GROUP_ROWS,
-            #[cfg(feature = "kudu")]
-            cfile_set: crate::kudu::CFileSetWriterOptions::default(),
+            formats: FormatWriteOptions::default(),
         }
     }
 }
@@ -177,19 +188,6 @@ impl WriteOptions {
     pub fn with_parquet_codec(mut self, codec: ParquetCodec) -> Self {
         self.parquet_codec = codec;
         self
-    }
-
-    /// How CFile sets are written.
-    #[cfg(feature = "kudu")]
-    #[must_use]
-    pub fn with_cfile_set(mut self, options: crate::kudu::CFileSetWriterOptions) -> Self {
-        self.cfile_set = options;
-        self
-    }
-
-    #[cfg(feature = "kudu")]
-    pub(crate) fn cfile_set(&self) -> &crate::kudu::CFileSetWriterOptions {
-        &self.cfile_set
     }
 
     /// Rows in a row group of Parquet files.
@@ -242,9 +240,7 @@ pub fn writer(
             let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;
             Box::new(ParquetOutput(writer))
         }
-        OutputFormat::CFileSet => {
-            return Err(Error::invalid("cfile-set is a folder: it needs a path to be written to"));
-        }
+        OutputFormat::CFileSet => writer_of(format)?.writer(format, sink, schema, options)?,
     })
 }
 

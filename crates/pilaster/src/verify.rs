@@ -3,11 +3,14 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pilaster_core::{Error, ErrorKind, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport};
+use pilaster_core::{
+    DatasetRef, Error, ErrorKind, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
+};
 use serde_json::{Value, json};
 
 use crate::open::OpenOptions;
 use crate::paths;
+use crate::store::{open_store, open_tables};
 
 /// Verifies each path; what cannot even be opened is a finding too. Progress counts bytes.
 ///
@@ -21,22 +24,27 @@ pub fn verify<S: AsRef<str>>(
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let progress = &Summed::new(progress);
+    if let Some(store) = open_store(paths, options) {
+        let store = store?;
+        let names: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
+        report.findings = store.findings();
+        verify_all(open_tables(&names.join(" "), store.as_ref(), options), depth, progress, &mut report)?;
+        return Ok(report);
+    }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
-            report.merge(verify_one(&path, options, depth, progress)?);
+            verify_all(options.open_one(&path)?, depth, progress, &mut report)?;
         }
     }
     Ok(report)
 }
 
-fn verify_one(
-    path: &str,
-    options: &OpenOptions,
+fn verify_all(
+    opened: Vec<(String, Result<DatasetRef>)>,
     depth: VerifyDepth,
     progress: &dyn Progress,
-) -> Result<VerifyReport> {
-    let opened = options.open_one(path)?;
-    let mut report = VerifyReport::default();
+    report: &mut VerifyReport,
+) -> Result<()> {
     for (name, dataset) in opened {
         match dataset {
             Ok(dataset) => report.merge(dataset.verify(depth, progress)?),
@@ -47,7 +55,7 @@ fn verify_one(
             }
         }
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Adds up the totals of one piece of work after another.

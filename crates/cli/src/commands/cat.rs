@@ -5,6 +5,7 @@ use pilaster::Result;
 use crate::args::{InputArgs, PositionArgs, RowArgs};
 use crate::exit::Outcome;
 use crate::output::OutputArgs;
+use crate::progress::Words;
 
 /// Rows, all of them or those asked for
 #[derive(Debug, clap::Args)]
@@ -26,8 +27,8 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let (dataset, mut request) = args.rows.narrow(args.input.dataset()?)?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let (dataset, mut request) = args.rows.narrow(args.input.dataset(words)?)?;
     args.positions.narrow(&mut request);
     args.output.write(dataset.read(&request)?)?;
     Ok(Outcome::Fine)

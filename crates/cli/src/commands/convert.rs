@@ -8,7 +8,7 @@ use pilaster::kudu::{CFileSetWriterOptions, CFileWriterOptions, Compression, Enc
 use pilaster::output::{ParquetCodec, WriteOptions};
 use pilaster::{Error, OutputFormat, Result};
 
-use crate::args::{OpenArgs, PositionArgs, RowArgs};
+use crate::args::{OpenArgs, PositionArgs, RowArgs, open_all};
 use crate::bytes::human;
 use crate::exit::Outcome;
 use crate::progress::{Unit, Words};
@@ -130,7 +130,7 @@ impl TargetArgs {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let target = args.write.target(&args.target)?;
-    let dataset = args.open.options()?.open_all(&args.sources)?;
+    let dataset = open_all(&args.open.options()?, &args.sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
     let bar = words.bar("convert", Unit::Rows);

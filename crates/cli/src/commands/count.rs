@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::{ConditionArgs, InputArgs};
 use crate::exit::Outcome;
 use crate::json;
+use crate::progress::Words;
 use crate::select;
 
 /// How many rows
@@ -29,8 +30,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let dataset = args.condition.narrow(args.input.dataset()?)?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let dataset = args.condition.narrow(args.input.dataset(words)?)?;
     let rows = select::count(dataset.as_ref())?;
     if args.json {
         json::print(&json!({ "rows": rows }))?;

@@ -9,6 +9,7 @@ use crate::args::InputArgs;
 use crate::bytes::human;
 use crate::exit::Outcome;
 use crate::json;
+use crate::progress::Words;
 use crate::sheet::printable;
 
 /// Everything the headers and footers say
@@ -27,8 +28,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let root = args.input.dataset()?.describe()?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let root = args.input.dataset(words)?.describe()?;
     if args.json {
         json::print(&json::node(&root))?;
     } else {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::args::InputArgs;
 use crate::exit::Outcome;
 use crate::json;
+use crate::progress::Words;
 use crate::sheet::{Sheet, known};
 
 /// Every page or block with offset, encoding, codec and rows
@@ -26,8 +27,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let pages = args.input.dataset()?.pages()?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let pages = args.input.dataset(words)?.pages()?;
     if args.json {
         json::print(&pages.iter().map(to_json).collect())?;
         return Ok(Outcome::Fine);

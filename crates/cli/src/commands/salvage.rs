@@ -8,7 +8,7 @@ use pilaster::salvage::{SalvageOptions, SalvageReport, salvage};
 use pilaster::{AtomicFile, Error, LostRows, Result};
 
 use super::convert::TargetArgs;
-use crate::args::OpenArgs;
+use crate::args::{OpenArgs, open_all};
 use crate::exit::Outcome;
 use crate::progress::{Unit, Words};
 use crate::sheet::printable;
@@ -95,7 +95,7 @@ impl ShapeArgs {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let target = args.write.target(&args.target)?;
-    let dataset = args.open.options_for(args.shape.shape())?.open_all(&args.sources)?;
+    let dataset = open_all(&args.open.options_for(args.shape.shape())?, &args.sources, words)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
         .with_convert(args.write.options());

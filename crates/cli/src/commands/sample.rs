@@ -5,6 +5,7 @@ use pilaster::Result;
 use crate::args::{InputArgs, RowArgs};
 use crate::exit::Outcome;
 use crate::output::OutputArgs;
+use crate::progress::Words;
 use crate::select::{count, pick, sample};
 
 /// Some rows by chance, in their order
@@ -31,8 +32,8 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let (dataset, request) = args.rows.narrow(args.input.dataset()?)?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let (dataset, request) = args.rows.narrow(args.input.dataset(words)?)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let chosen = sample(count(dataset.as_ref())?, args.limit, seed);
     args.output.write(pick(dataset.as_ref(), &request, chosen)?)?;

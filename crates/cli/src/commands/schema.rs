@@ -5,6 +5,7 @@ use pilaster::{Result, schema_file};
 use crate::args::InputArgs;
 use crate::exit::Outcome;
 use crate::json;
+use crate::progress::Words;
 use crate::sheet::Sheet;
 
 /// Columns and types
@@ -22,8 +23,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let schema = args.input.dataset()?.schema();
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let schema = args.input.dataset(words)?.schema();
     if args.json {
         json::print(&schema_file::to_json(&schema))?;
         return Ok(Outcome::Fine);

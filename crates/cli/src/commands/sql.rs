@@ -5,8 +5,9 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use pilaster::core::error::AtPosition;
-use pilaster::{Error, Result};
-use pilaster_datafusion::{SqlOptions, SqlSession};
+use pilaster::store::named_tables;
+use pilaster::{DatasetRef, Error, OpenOptions, Result};
+use pilaster_datafusion::{Opener, SqlOptions, SqlSession};
 
 use super::prompt;
 use crate::args::OpenArgs;
@@ -23,6 +24,7 @@ Examples:
   pilaster sql \"SELECT a.id, b.name FROM 'data/#orders' a JOIN 'names.parquet' b ON a.id = b.id\"
   pilaster sql \"COPY (SELECT * FROM 'data/') TO 'rows.parquet'\"
   pilaster sql \"SELECT * FROM pilaster_pages('data/0a1b.cfile')\"
+  pilaster sql --open tserver/ \"SELECT * FROM orders JOIN customers USING (customer_id)\"
   pilaster sql -f report.sql --format csv -o report.csv
   pilaster sql                       a prompt; \\? explains it
 
@@ -46,14 +48,39 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Give the tables in this folder (or this file) their own names; may be given several times: the disks of one server
+    #[arg(long = "open", value_name = "PATH")]
+    opened: Vec<String>,
+
     #[command(flatten)]
     open: OpenArgs,
+}
+
+/// Opens paths, and says what opening noticed.
+#[derive(Debug)]
+struct SpokenOpener {
+    options: OpenOptions,
+    words: Words,
+}
+
+impl Opener for SpokenOpener {
+    fn open(&self, path: &str, table: Option<&str>) -> Result<DatasetRef> {
+        let dataset = Opener::open(&self.options, path, table)?;
+        self.words.warn(&dataset.findings());
+        Ok(dataset)
+    }
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (files, format) = sort_out(args);
     let output = OutputArgs { format, output: args.output.clone() };
-    let session = SqlSession::new(SqlOptions::default().with_opener(args.open.options()?))?;
+    let options = args.open.options()?;
+    let opener = SpokenOpener { options: options.clone(), words: *words };
+    let session = SqlSession::new(SqlOptions::default().with_opener(opener))?;
+    for (name, dataset) in named_tables(&args.opened, &options)? {
+        words.warn(&dataset.findings());
+        session.register(&name, dataset)?;
+    }
     match (&args.text, files.as_slice()) {
         (Some(_), [_, ..]) => {
             Err(Error::invalid("statements come from the command line or from -f, not both"))

@@ -11,6 +11,7 @@ use crate::args::InputArgs;
 use crate::bytes::{human, percent, ratio};
 use crate::exit::Outcome;
 use crate::json;
+use crate::progress::Words;
 use crate::sheet::{Sheet, known};
 
 /// Longest minimum or maximum shown in the table.
@@ -33,8 +34,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let dataset = args.input.dataset()?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let dataset = args.input.dataset(words)?;
     let statistics = dataset.column_statistics()?;
     if args.json {
         json::print(&to_json(dataset.as_ref(), &statistics)?)?;

@@ -5,6 +5,7 @@ use pilaster::{Result, RowRanges};
 use crate::args::{InputArgs, RowArgs};
 use crate::exit::Outcome;
 use crate::output::OutputArgs;
+use crate::progress::Words;
 use crate::select::{count, pick};
 
 /// The last rows
@@ -27,8 +28,8 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let (dataset, request) = args.rows.narrow(args.input.dataset()?)?;
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    let (dataset, request) = args.rows.narrow(args.input.dataset(words)?)?;
     let total = count(dataset.as_ref())?;
     let last = RowRanges::one(total.saturating_sub(args.limit)..total);
     args.output.write(pick(dataset.as_ref(), &request, last)?)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pilaster::Result;
-use pilaster::kudu::{TabletLog, open_store};
+use pilaster::kudu::{TabletLog, open_servers};
 use serde_json::json;
 
 use crate::args::InputArgs;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let folders: Vec<PathBuf> = args.input.paths.iter().map(PathBuf::from).collect();
-    let logs = open_store(&folders, &args.input.open.options()?)?.logs();
+    let logs = open_servers(&folders, &args.input.open.options()?)?.logs();
     if args.json {
         json::print(&logs.iter().map(to_json).collect())?;
     } else {

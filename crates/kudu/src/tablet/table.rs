@@ -77,11 +77,6 @@ impl KuduTable {
         &self.0.schema
     }
 
-    /// What is wrong with the disks, as far as opening has shown.
-    pub fn findings(&self) -> Vec<pilaster_core::Finding> {
-        self.0.tablets.iter().flat_map(|tablet| tablet.findings.iter().cloned()).collect()
-    }
-
     /// The units a request visits.
     fn units(&self, request: &ScanRequest, predicate: Option<&BoundPredicate>) -> Result<Vec<Unit>> {
         let (tablets, is_salvage) = match &request.on_damage {
@@ -274,6 +269,11 @@ impl Dataset for KuduTable {
             rows: request.rows.clone(),
             with_row_numbers: request.row_numbers.is_some(),
         }))
+    }
+
+    /// What is wrong with the disks, as far as opening has shown.
+    fn findings(&self) -> Vec<pilaster_core::Finding> {
+        self.0.tablets.iter().flat_map(|tablet| tablet.findings.iter().cloned()).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

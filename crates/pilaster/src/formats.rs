@@ -1,0 +1,120 @@
+//! The formats of this build, each behind a feature, and what the facade asks of one.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use arrow_schema::SchemaRef;
+use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+
+use crate::convert::ConvertSummary;
+use crate::detect::Format;
+use crate::open::OpenOptions;
+use crate::output::{BatchWriter, OutputFormat, WriteOptions};
+use crate::store::Store;
+
+/// One format as the facade sees it: which files and folders are its own, how they are opened and written.
+///
+/// A format implements what it has; the rest is never called, because nothing leads there.
+pub(crate) trait Driver: Sync {
+    /// The name of its feature.
+    fn name(&self) -> &'static str;
+
+    /// Whether this kind of file is its own.
+    fn reads(&self, format: Format) -> bool;
+
+    /// Whether a file is its own whatever its content, because the options say so.
+    fn claims(&self, _options: &OpenOptions) -> bool {
+        false
+    }
+
+    /// Opens a file that [`Driver::reads`] or [`Driver::claims`] spoke for.
+    fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef>;
+
+    /// Whether a folder or an address is one table of its own.
+    fn is_table(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// Opens what [`Driver::is_table`] spoke for.
+    fn open_table(&self, path: &str, _options: &OpenOptions) -> Result<DatasetRef> {
+        Err(Error::invalid("is a folder of no known table").at(path, 0, ""))
+    }
+
+    /// Whether a folder holds tables of its own.
+    fn is_store(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Opens folders that [`Driver::is_store`] spoke for, all together.
+    fn open_store(&self, _folders: &[PathBuf], _options: &OpenOptions) -> Result<Box<dyn Store>> {
+        Err(Error::invalid(format!("{} has no folders of tables", self.name())))
+    }
+
+    /// Whether it writes this format.
+    fn writes(&self, format: OutputFormat) -> bool;
+
+    /// A writer of a format that is one stream of bytes.
+    fn writer(
+        &self,
+        format: OutputFormat,
+        _sink: Box<dyn Write + Send>,
+        _schema: SchemaRef,
+        _options: &WriteOptions,
+    ) -> Result<Box<dyn BatchWriter>> {
+        Err(Error::invalid(format!("{format} is a folder: it needs a path to be written to")))
+    }
+
+    /// Writes a format that is a folder; it appears complete, or not at all.
+    fn write_folder(
+        &self,
+        format: OutputFormat,
+        _batches: BatchReader,
+        _folder: &Path,
+        _options: &WriteOptions,
+        _progress: &dyn Progress,
+    ) -> Result<ConvertSummary> {
+        Err(Error::invalid(format!("{format} is no folder")))
+    }
+}
+
+/// Every format of this build.
+pub(crate) static DRIVERS: &[&dyn Driver] = &[
+    #[cfg(feature = "kudu")]
+    &crate::kudu::Kudu,
+];
+
+/// What only one format needs to know to be opened.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FormatReadOptions {
+    #[cfg(feature = "kudu")]
+    pub(crate) kudu: crate::kudu::KuduOptions,
+}
+
+/// What only one format needs to know to be written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FormatWriteOptions {
+    #[cfg(feature = "kudu")]
+    pub(crate) cfile_set: crate::kudu::CFileSetWriterOptions,
+}
+
+/// The driver of a kind of file.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Unsupported`] if it is not in this build.
+pub(crate) fn reader_of(format: Format) -> Result<&'static dyn Driver> {
+    let found = DRIVERS.iter().find(|driver| driver.reads(format)).copied();
+    found.ok_or_else(|| not_built(format.feature()))
+}
+
+/// The driver that writes a format.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Unsupported`] if it is not in this build.
+pub(crate) fn writer_of(format: OutputFormat) -> Result<&'static dyn Driver> {
+    let found = DRIVERS.iter().find(|driver| driver.writes(format)).copied();
+    found.ok_or_else(|| not_built(format.feature()))
+}
+
+fn not_built(feature: &str) -> Error {
+    Error::unsupported(format!("this build has no {feature} support; build it with `--features {feature}`"))
+}

@@ -1,0 +1,85 @@
+//! Single CFiles and sets of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pilaster_core::source::open_source;
+use pilaster_core::{AtomicFolder, BatchReader, Dataset, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions};
+use pilaster_kudu::cfile_set::{
+    CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions, MANIFEST_NAME,
+};
+
+use crate::convert::ConvertSummary;
+use crate::open::OpenOptions;
+use crate::paths;
+
+/// How CFiles are opened.
+pub(super) fn cfile_options(options: &OpenOptions) -> CFileReaderOptions {
+    CFileReaderOptions::default()
+        .with_verify_checksums(options.verify_checksums())
+        .with_limits(options.limits().clone())
+}
+
+/// Whether a folder or an address is a set of CFiles with its manifest.
+pub(super) fn is_set(path: &str) -> bool {
+    if paths::is_address(path) {
+        return open_source(&format!("{}/{MANIFEST_NAME}", path.trim_end_matches('/'))).is_ok();
+    }
+    Path::new(path).join(MANIFEST_NAME).is_file()
+}
+
+/// Opens one CFile; a schema of one column in the options names and types it.
+pub(super) fn open_file(source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
+    let mut reader_options = cfile_options(options);
+    if let Some(schema) = options.schema() {
+        let [field] = schema.fields().as_ref() else {
+            let message = format!("a cfile holds one column; the schema given has {}", schema.fields().len());
+            return Err(Error::invalid(message).at(source.name(), 0, ""));
+        };
+        reader_options = reader_options.with_field(Arc::clone(field));
+    }
+    Ok(Arc::new(match options.kudu().assumed_shape() {
+        Some(shape) => CFileReader::recover(source, shape, &reader_options)?,
+        None => CFileReader::open_with_options(source, &reader_options)?,
+    }))
+}
+
+/// Opens a set of CFiles, a path or an address, as a table.
+pub(super) fn open_set(folder: &str, options: &OpenOptions) -> Result<DatasetRef> {
+    let options = CFileSetOptions::default()
+        .with_verify_checksums(options.verify_checksums())
+        .with_limits(options.limits().clone());
+    Ok(Arc::new(CFileSet::open(folder, options)?))
+}
+
+/// Writes a set of CFiles; it is opened again and its rows are counted before it gets its name.
+pub(super) fn write_set(
+    batches: BatchReader,
+    folder: &Path,
+    options: &CFileSetWriterOptions,
+    progress: &dyn Progress,
+) -> Result<ConvertSummary> {
+    let unchecked = AtomicFolder::create(folder)?;
+    let name = folder.display().to_string();
+    let in_folder = |error: Error| error.at(&name, 0, "");
+    let mut writer =
+        CFileSetWriter::create(unchecked.path(), batches.schema(), options).map_err(in_folder)?;
+    let mut rows = 0u64;
+    for batch in batches {
+        let batch = batch.map_err(Error::from)?;
+        writer.write(&batch).map_err(in_folder)?;
+        rows = rows.saturating_add(batch.num_rows() as u64);
+        progress.advance(batch.num_rows() as u64);
+    }
+    let summary = writer.finish().map_err(in_folder)?;
+    let written = CFileSet::open(&unchecked.path().display().to_string(), CFileSetOptions::default())?;
+    for column in 0..written.schema().fields().len() {
+        let found = written.column(column)?.row_count().unwrap_or(0);
+        if found != rows {
+            return Err(in_folder(Error::corrupt(format!("{rows} rows, as many as were read"), found)));
+        }
+    }
+    unchecked.commit()?;
+    Ok(ConvertSummary { rows, bytes: summary.bytes, is_counted: true })
+}

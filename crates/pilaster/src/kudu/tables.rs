@@ -1,0 +1,123 @@
+//! The disks of tablet servers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilaster_core::{DatasetRef, Error, Finding, Result};
+use pilaster_kudu::store::{KuduStore, TabletEntry};
+
+use super::cfiles::cfile_options;
+use crate::ls::{Entry, State};
+use crate::open::OpenOptions;
+use crate::paths;
+use crate::store::Store;
+
+/// The disks of one or several servers, as a store of tables.
+#[derive(Debug)]
+pub(super) struct Servers {
+    /// The folders as they were given.
+    name: String,
+    store: KuduStore,
+}
+
+impl Servers {
+    pub(super) fn open(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
+        let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        Ok(Self { name: names.join(" "), store: open_servers(folders, options)? })
+    }
+}
+
+impl Store for Servers {
+    fn tables(&self) -> Vec<String> {
+        self.store.tables()
+    }
+
+    fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
+        Ok(Arc::new(self.store.table(name)?))
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.store.tablets().into_iter().map(|tablet| entry(&self.name, tablet)).collect()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.store.findings().to_vec()
+    }
+}
+
+fn entry(path: &str, tablet: TabletEntry) -> Entry {
+    let log =
+        tablet.log_segments.map_or("none".to_string(), |(first, last)| format!("segments {first}..={last}"));
+    let details = [
+        ("table", tablet.table.clone()),
+        ("tablet", tablet.tablet),
+        ("server", tablet.server),
+        ("state", tablet.state.to_string()),
+        ("partition", tablet.partition),
+        ("rowsets", tablet.rowsets.to_string()),
+        ("deltas", tablet.deltas.to_string()),
+        ("log", log),
+    ];
+    Entry {
+        path: format!("{path}#{}", tablet.table),
+        format: Some("kudu tablet".to_string()),
+        rows: tablet.flushed_rows,
+        bytes: tablet.bytes,
+        columns: Some(tablet.columns),
+        details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
+        state: State::Ok,
+    }
+}
+
+/// Opens the disks of one or several servers together.
+///
+/// # Errors
+/// If they are no roots of a Kudu server, or cannot be read by this build.
+pub fn open_servers(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStore> {
+    let store_options = (options.kudu().store.clone())
+        .with_cfile_options(cfile_options(options))
+        .with_as_of(options.as_of().map(parse_as_of).transpose()?);
+    KuduStore::open(folders, store_options)
+}
+
+/// Whether a folder is a root of a Kudu server, or holds nothing but folders with roots in or below them. A folder with
+/// files of its own is a folder of files, whatever lies deeper.
+pub(super) fn is_store(folder: &Path) -> bool {
+    let is_file = |path: &PathBuf| path.is_file();
+    let has_files = paths::entries(folder).is_ok_and(|entries| entries.iter().any(is_file));
+    let is_root = |name: &str| folder.join(name).is_dir();
+    (!has_files || is_root("tablet-meta") || is_root("wals") || is_root("data"))
+        && pilaster_kudu::store::is_kudu_folder(folder)
+}
+
+/// A hybrid timestamp, as a number; or a wall-clock time, UTC unless it names a zone.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::InvalidInput`] if it is neither.
+pub fn parse_as_of(text: &str) -> Result<u64> {
+    if let Ok(hybrid) = text.parse::<u64>() {
+        return Ok(hybrid);
+    }
+    let nanos = arrow_cast::parse::string_to_timestamp_nanos(text).map_err(|_| {
+        let expected = "a hybrid timestamp (a number) or a time such as 2024-05-31T12:00:00";
+        Error::invalid(format!("--as-of takes {expected}, not \"{text}\""))
+    })?;
+    let micros = u64::try_from(nanos.div_euclid(1000)).map_err(|_| Error::invalid("a time before 1970"))?;
+    // The upper bits of a hybrid timestamp are microseconds, the lower 12 count within one.
+    micros.checked_mul(1 << 12).ok_or_else(|| Error::invalid("a time too far in the future"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_number_or_a_clock() {
+        assert_eq!(parse_as_of("7351211160565825537").unwrap(), 7_351_211_160_565_825_537);
+        assert_eq!(parse_as_of("1970-01-01T00:00:01").unwrap(), 1_000_000 << 12);
+        assert_eq!(parse_as_of("1970-01-01T02:00:00+02:00").unwrap(), 0);
+        for text in ["yesterday", "", "1969-01-01T00:00:00"] {
+            assert!(parse_as_of(text).is_err(), "{text}");
+        }
+    }
+}
