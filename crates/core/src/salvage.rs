@@ -1,13 +1,13 @@
 //! Which rows a tolerant scan had to leave out, and why.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 
 /// Rows that could not be given.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LostRows {
     /// Their positions in the dataset.
     pub rows: Range<u64>,
@@ -19,7 +19,7 @@ pub struct LostRows {
 
 /// Collects the losses of a scan that goes on over damage. Shared by all threads of the scan.
 #[derive(Debug, Default)]
-pub struct LossLog(Mutex<Vec<LostRows>>);
+pub struct LossLog(Mutex<HashSet<LostRows>>);
 
 impl LossLog {
     /// An empty log.
@@ -34,17 +34,15 @@ impl LossLog {
 
     /// Notes a loss that another log has noted already, for example of one file among several.
     pub fn add(&self, lost: LostRows) {
-        let mut losses = self.lock();
-        if !losses.contains(&lost) {
-            losses.push(lost);
-        }
+        self.lock().insert(lost);
     }
 
     /// All losses so far, by position and column; rows that touch and are lost for one reason are one loss.
     pub fn losses(&self) -> Vec<LostRows> {
-        let mut losses = self.lock().clone();
+        let mut losses: Vec<_> = self.lock().iter().cloned().collect();
+        let order = |lost: &LostRows| (lost.rows.start, lost.rows.end);
         losses.sort_by(|a, b| {
-            (a.rows.start, a.rows.end, &a.column).cmp(&(b.rows.start, b.rows.end, &b.column))
+            order(a).cmp(&order(b)).then_with(|| (&a.column, &a.reason).cmp(&(&b.column, &b.reason)))
         });
         let mut merged: Vec<LostRows> = Vec::with_capacity(losses.len());
         let mut last_of = HashMap::new();
@@ -71,7 +69,7 @@ impl LossLog {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<LostRows>> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<LostRows>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

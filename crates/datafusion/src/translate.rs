@@ -61,39 +61,15 @@ fn compare(left: &Expr, op: Operator, right: &Expr, schema: &Schema) -> Option<P
         _ => return None,
     };
     let (column, data_type) = comparable_column(left, schema)?;
-    Some(comparison(column, op, literal_of(right, &data_type)?))
-}
-
-/// `column op value`. SQL takes the two zeros of floats for one value, a scan orders -0 before +0: the comparison is
-/// made with the one that leaves both on the same side.
-fn comparison(column: String, op: CompareOp, value: Literal) -> Predicate {
-    let Some((minus, plus)) = zeros_like(&value) else { return Predicate::Compare { column, op, value } };
-    match op {
-        CompareOp::Eq => Predicate::In { column, values: vec![minus, plus] },
-        CompareOp::NotEq => Predicate::Not(Box::new(Predicate::In { column, values: vec![minus, plus] })),
-        CompareOp::Lt | CompareOp::GtEq => Predicate::Compare { column, op, value: minus },
-        CompareOp::LtEq | CompareOp::Gt => Predicate::Compare { column, op, value: plus },
-    }
-}
-
-/// Both zeros of the literal's type, if it is one of them.
-fn zeros_like(value: &Literal) -> Option<(Literal, Literal)> {
-    let (minus, plus) = match ScalarValue::try_from_array(value.array(), 0).ok()? {
-        ScalarValue::Float32(Some(0.0)) => {
-            (ScalarValue::Float32(Some(-0.0)), ScalarValue::Float32(Some(0.0)))
-        }
-        ScalarValue::Float64(Some(0.0)) => {
-            (ScalarValue::Float64(Some(-0.0)), ScalarValue::Float64(Some(0.0)))
-        }
-        _ => return None,
-    };
-    let literal = |scalar: ScalarValue| Some(Literal::from_array(scalar.to_array().ok()?.as_ref(), 0));
-    Some((literal(minus)?, literal(plus)?))
+    Some(Predicate::Compare { column, op, value: literal_of(right, &data_type)? })
 }
 
 fn translate_between(between: &Between, schema: &Schema) -> Option<Predicate> {
     let (column, data_type) = comparable_column(&between.expr, schema)?;
-    let bound = |op, limit| Some(comparison(column.clone(), op, literal_of(limit, &data_type)?));
+    let bound = |op, limit| {
+        let value = literal_of(limit, &data_type)?;
+        Some(Predicate::Compare { column: column.clone(), op, value })
+    };
     let inside =
         Predicate::And(vec![bound(CompareOp::GtEq, &between.low)?, bound(CompareOp::LtEq, &between.high)?]);
     Some(negate_if(between.negated, inside))
@@ -101,14 +77,7 @@ fn translate_between(between: &Between, schema: &Schema) -> Option<Predicate> {
 
 fn translate_in(list: &InList, schema: &Schema) -> Option<Predicate> {
     let (column, data_type) = comparable_column(&list.expr, schema)?;
-    let mut values = Vec::with_capacity(list.list.len());
-    for value in &list.list {
-        let value = literal_of(value, &data_type)?;
-        match zeros_like(&value) {
-            Some((minus, plus)) => values.extend([minus, plus]),
-            None => values.push(value),
-        }
-    }
+    let values = list.list.iter().map(|value| literal_of(value, &data_type)).collect::<Option<_>>()?;
     Some(negate_if(list.negated, Predicate::In { column, values }))
 }
 

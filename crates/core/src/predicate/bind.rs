@@ -1,8 +1,10 @@
 //! A predicate resolved against a schema.
 
-use arrow_array::Array;
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
 use arrow_cast::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow_schema::{DataType, Schema};
 
@@ -79,7 +81,7 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
     };
     let literal_type = value.array().data_type().clone();
     if let Some(value) = cast_exactly(value, column_type) {
-        return Ok(Bound::Compare { column, op, value, cast: None });
+        return Ok(compare(column, op, value, None));
     }
     if column_type.is_integer() && literal_type.is_integer() && !value.is_null() {
         return Ok(beyond_range(column, op, value));
@@ -88,14 +90,46 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
     if column_type.is_floating()
         && let Some(value) = cast_exactly(value, &DataType::Float64)
     {
-        return Ok(Bound::Compare { column, op, value, cast: Some(DataType::Float64) });
+        return Ok(compare(column, op, value, Some(DataType::Float64)));
     }
     if can_cast_types(column_type, &literal_type) && !is_text(&literal_type) {
-        return Ok(Bound::Compare { column, op, value: value.clone(), cast: Some(literal_type) });
+        return Ok(compare(column, op, value.clone(), Some(literal_type)));
     }
     Err(Error::invalid(format!(
         "column \"{name}\" of type {column_type} cannot be compared with {value} ({literal_type})"
     )))
+}
+
+/// `column op value`. The two zeros of floats are one value, but Arrow orders -0 before +0: the comparison is made with
+/// the one that leaves both on the same side.
+fn compare(column: usize, op: CompareOp, value: Literal, cast: Option<DataType>) -> Bound {
+    let Some((minus, plus)) = zeros_like(&value) else { return Bound::Compare { column, op, value, cast } };
+    let with = |value: Literal| Bound::Compare { column, op, value, cast: cast.clone() };
+    match op {
+        CompareOp::Eq => Bound::Or(vec![with(minus), with(plus)]),
+        CompareOp::NotEq => Bound::And(vec![with(minus), with(plus)]),
+        CompareOp::Lt | CompareOp::GtEq => with(minus),
+        CompareOp::LtEq | CompareOp::Gt => with(plus),
+    }
+}
+
+/// Both zeros of the literal's type, if it is one of them.
+fn zeros_like(value: &Literal) -> Option<(Literal, Literal)> {
+    let array = value.array();
+    if array.is_null(0) {
+        return None;
+    }
+    let both: (ArrayRef, ArrayRef) = if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
+        (floats.value(0) == 0.0).then(|| {
+            (Arc::new(Float64Array::from(vec![-0.0])) as _, Arc::new(Float64Array::from(vec![0.0])) as _)
+        })?
+    } else {
+        let floats = array.as_primitive_opt::<Float32Type>()?;
+        (floats.value(0) == 0.0).then(|| {
+            (Arc::new(Float32Array::from(vec![-0.0])) as _, Arc::new(Float32Array::from(vec![0.0])) as _)
+        })?
+    };
+    Some((Literal(both.0), Literal(both.1)))
 }
 
 /// A comparison with an integer that the column's type cannot hold: true for all values or for none.
@@ -133,4 +167,37 @@ fn cast_exactly(value: &Literal, to: &DataType) -> Option<Literal> {
         }
     }
     Some(Literal(there))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::RecordBatch;
+    use arrow_schema::Field;
+
+    use super::*;
+    use crate::predicate::{col, lit};
+
+    #[test]
+    fn the_two_zeros_are_one_value() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float32, true)]));
+        let values = Float32Array::from(vec![Some(-1.0), Some(-0.0), Some(0.0), Some(1.0), None]);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)]).unwrap();
+        for zero in [lit(0.0_f64), lit(-0.0_f64), lit(0_i64)] {
+            let x = || col("x");
+            for (predicate, expected) in [
+                (x().eq(zero.clone()), [false, true, true, false]),
+                (x().not_eq(zero.clone()), [true, false, false, true]),
+                (x().lt(zero.clone()), [true, false, false, false]),
+                (x().lt_eq(zero.clone()), [true, true, true, false]),
+                (x().gt(zero.clone()), [false, false, false, true]),
+                (x().gt_eq(zero.clone()), [false, true, true, true]),
+                (x().is_in(vec![zero.clone()]), [false, true, true, false]),
+            ] {
+                let found = predicate.bind(&schema).unwrap().evaluate(&batch).unwrap();
+                let found: Vec<_> = found.iter().collect();
+                let expected: Vec<_> = expected.map(Some).into_iter().chain([None]).collect();
+                assert_eq!(found, expected, "{predicate}");
+            }
+        }
+    }
 }

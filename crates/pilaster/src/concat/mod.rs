@@ -4,13 +4,13 @@ mod scan;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Progress, Result, RowRanges, Scan, ScanRequest, Split,
+    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest, Split,
     VerifyDepth, VerifyReport,
 };
 
@@ -25,6 +25,7 @@ pub(crate) struct ConcatDataset {
     schema: SchemaRef,
     /// Row positions of each part, if all of them know how many rows they have.
     positions: Option<Vec<Range<u64>>>,
+    split_ends: OnceLock<Vec<usize>>,
 }
 
 impl fmt::Debug for ConcatDataset {
@@ -57,7 +58,21 @@ impl ConcatDataset {
                 _ => positions = None,
             }
         }
-        Ok(Self { name, parts: Arc::new(parts), schema, positions })
+        Ok(Self { name, parts: Arc::new(parts), schema, positions, split_ends: OnceLock::new() })
+    }
+
+    /// For each part, how many splits there are up to its end.
+    fn split_ends(&self) -> Result<&[usize]> {
+        if let Some(ends) = self.split_ends.get() {
+            return Ok(ends);
+        }
+        let mut end = 0usize;
+        let mut ends = Vec::with_capacity(self.parts.len());
+        for part in self.parts.iter() {
+            end = end.saturating_add(part.splits()?.len());
+            ends.push(end);
+        }
+        Ok(self.split_ends.get_or_init(|| ends))
     }
 
     /// What to read of each part.
@@ -65,24 +80,16 @@ impl ConcatDataset {
         let mut todo = Vec::new();
         let (mut only_part, mut only_split) = (None, None);
         if let Some(wanted) = request.split {
-            let mut before = 0usize;
-            for (index, part) in self.parts.iter().enumerate() {
-                let count = part.splits()?.len();
-                let end = before.saturating_add(count);
-                if wanted < end {
-                    (only_part, only_split) = (Some(index), Some(wanted.saturating_sub(before)));
-                    break;
-                }
-                before = end;
+            let ends = self.split_ends()?;
+            let part = ends.partition_point(|end| *end <= wanted);
+            if part == ends.len() {
+                let count = ends.last().copied().unwrap_or(0);
+                return Err(Error::invalid(format!("no split number {wanted}: there are {count}")));
             }
-            if only_part.is_none() {
-                return Err(Error::invalid(format!("no split number {wanted}: there are {before}")));
-            }
+            let before = part.checked_sub(1).and_then(|part| ends.get(part)).copied().unwrap_or(0);
+            (only_part, only_split) = (Some(part), Some(wanted.saturating_sub(before)));
         }
-        for index in 0..self.parts.len() {
-            if only_part.is_some_and(|only| only != index) {
-                continue;
-            }
+        for index in only_part.map_or(0..self.parts.len(), |only| only..only.saturating_add(1)) {
             let place = self.positions.as_ref().and_then(|positions| positions.get(index)).cloned();
             let base = place.as_ref().map_or(0, |place| place.start);
             let mut part = ScanRequest { split: only_split, ..request.clone() };
@@ -193,6 +200,10 @@ impl Dataset for ConcatDataset {
         let schema = request.output_schema(&self.schema)?;
         let todo = self.part_requests(request)?;
         Ok(Box::new(ConcatScan::new(Arc::clone(&self.parts), schema, todo, request)))
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.parts.iter().flat_map(|part| part.findings()).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
