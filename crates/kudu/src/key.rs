@@ -85,6 +85,46 @@ pub fn decode_last(data_type: KuduType, encoded: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
+/// The stored forms (see [`encode`]) of the columns of an encoded key.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Corrupt`] if the bytes are not a key of these types.
+pub fn decode(types: &[KuduType], encoded: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let Some((last, others)) = types.split_last() else {
+        return Err(Error::corrupt("a key of no columns", format!("{} bytes", encoded.len())));
+    };
+    let mut cells = Vec::with_capacity(types.len());
+    let mut rest = encoded;
+    for data_type in others {
+        let missing = || Error::corrupt(format!("a {data_type} in a key"), "the end of the key");
+        match data_type.physical() {
+            Physical::Fixed(width) => {
+                let (cell, after) = rest.split_at_checked(width).ok_or_else(missing)?;
+                cells.push(decode_last(*data_type, cell)?);
+                rest = after;
+            }
+            Physical::Binary => {
+                let (mut cell, mut bytes) = (Vec::new(), rest.iter());
+                loop {
+                    match *bytes.next().ok_or_else(missing)? {
+                        0 => match *bytes.next().ok_or_else(missing)? {
+                            0 => break,
+                            1 => cell.push(0),
+                            other => return Err(Error::corrupt("00 or 01 after 00 in a key", other)),
+                        },
+                        byte => cell.push(byte),
+                    }
+                }
+                cells.push(cell);
+                rest = bytes.as_slice();
+            }
+            Physical::Bool => return Err(Error::corrupt("a type that can be a key", data_type)),
+        }
+    }
+    cells.push(decode_last(*last, rest)?);
+    Ok(cells)
+}
+
 /// A separator between two neighbouring keys, as Kudu's value index holds it: `key` cut one byte after where it stops
 /// agreeing with `before`.
 pub fn separator<'a>(before: &[u8], key: &'a [u8]) -> &'a [u8] {
@@ -120,6 +160,33 @@ pub fn decode_ordered_varint(bytes: &[u8], at: &mut usize) -> Result<u64> {
     base.checked_add(value).ok_or_else(|| Error::corrupt("an ordered varint of 64 bits", "a larger one"))
 }
 
+/// The delta key at the start of a value of a delta file: row and timestamp.
+pub(crate) fn delta_key(value: &[u8]) -> Result<&[u8]> {
+    let mut at = 0;
+    decode_ordered_varint(value, &mut at)?;
+    decode_ordered_varint(value, &mut at)?;
+    Ok(value.get(..at).unwrap_or(value))
+}
+
+/// Appends a number as [`decode_ordered_varint`] reads it, in the shortest form.
+pub fn encode_ordered_varint(value: u64, out: &mut Vec<u8>) {
+    // A number without its first `zeros` bytes, big-endian.
+    let tail = |number: u64, zeros: usize| number.to_be_bytes().into_iter().skip(zeros);
+    match value {
+        0..=240 => out.extend(tail(value, 7)),
+        241..=2287 => out.extend(tail(value.saturating_sub(240).saturating_add(241 << 8), 6)),
+        2288..=67823 => {
+            out.push(249);
+            out.extend(tail(value.saturating_sub(2288), 6));
+        }
+        _ => {
+            let zeros = value.leading_zeros() / 8;
+            out.push(u8::try_from(255u32.saturating_sub(zeros)).unwrap_or(u8::MAX));
+            out.extend(tail(value, zeros as usize));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +210,30 @@ mod tests {
         fn strings_before_others_compare_as_they_do(a in prop::collection::vec(0u8..3, 0..6), b in prop::collection::vec(0u8..3, 0..6)) {
             let key = |v: &[u8]| encoded(KuduType::String, v, KeyPart::NotLast);
             prop_assert_eq!(a.cmp(&b), key(&a).cmp(&key(&b)));
+        }
+
+        #[test]
+        fn compound_keys_come_back(a in prop::collection::vec(0u8..3, 0..6), b in any::<i32>(), c in prop::collection::vec(0u8..3, 0..6)) {
+            let cells = [a, b.to_le_bytes().to_vec(), c];
+            let types = [KuduType::Binary, KuduType::Int32, KuduType::String];
+            let mut key = Vec::new();
+            for (index, (data_type, cell)) in types.iter().zip(&cells).enumerate() {
+                let part = if index == 2 { KeyPart::Last } else { KeyPart::NotLast };
+                encode(*data_type, cell, part, &mut key).unwrap();
+            }
+            prop_assert_eq!(decode(&types, &key).unwrap(), cells);
+        }
+
+        #[test]
+        fn ordered_varints_come_back_and_compare(a in any::<u64>(), b in any::<u64>(), shift in 0u32..64) {
+            let encoded = |v: u64| {
+                let mut out = Vec::new();
+                encode_ordered_varint(v, &mut out);
+                out
+            };
+            let (a, b) = (a >> shift, b >> shift);
+            prop_assert_eq!(decode_ordered_varint(&encoded(a), &mut 0).unwrap(), a);
+            prop_assert_eq!(a.cmp(&b), encoded(a).cmp(&encoded(b)));
         }
 
         #[test]
@@ -176,6 +267,19 @@ mod tests {
             let mut at = 0;
             assert_eq!(decode_ordered_varint(bytes, &mut at).unwrap(), value);
             assert_eq!(at, bytes.len());
+            let mut encoded = Vec::new();
+            encode_ordered_varint(value, &mut encoded);
+            // 240 has two forms; the shorter one is written.
+            assert!(encoded == bytes || value == 240 && encoded == [240]);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_compound_key_are_refused() {
+        let types = [KuduType::String, KuduType::Int16];
+        assert_eq!(decode(&types, b"a\0\x01\0\0\x80\x07").unwrap(), [b"a\0".to_vec(), vec![7, 0]]);
+        for bad in [&b""[..], b"a", b"a\0", b"a\0\x02\0\0\x80\x07", b"a\0\0\x80", b"a\0\0\x80\0\0"] {
+            assert!(decode(&types, bad).is_err(), "{bad:?}");
         }
     }
 }

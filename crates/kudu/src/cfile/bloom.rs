@@ -57,21 +57,26 @@ impl BloomBlock {
 
     /// Whether the block may hold an encoded key. No means no.
     pub fn may_contain(&self, key: &[u8]) -> bool {
-        let bytes = hash64(key).to_le_bytes();
-        let half = |at: usize| {
-            bytes
-                .get(at..)
-                .and_then(|rest| rest.first_chunk::<4>())
-                .map_or(0, |four| u32::from_le_bytes(*four))
-        };
-        let (mut hash, step) = (half(0), half(4));
-        let count = (self.bits.len() as u64).saturating_mul(8);
-        (0..self.hash_functions).all(|_| {
-            let bit = u64::from(hash).checked_rem(count).unwrap_or_default();
-            hash = hash.wrapping_add(step);
-            pilaster_encoding::bits::get(&self.bits, usize::try_from(bit).unwrap_or(usize::MAX))
-        })
+        bits_of_key(key, self.hash_functions, self.bits.len())
+            .all(|bit| pilaster_encoding::bits::get(&self.bits, bit))
     }
+}
+
+/// The bits of an encoded key in a filter of so many bytes.
+pub(super) fn bits_of_key(
+    key: &[u8],
+    hash_functions: u32,
+    filter_bytes: usize,
+) -> impl Iterator<Item = usize> + use<> {
+    let hash = hash64(key);
+    let half = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
+    let (mut hash, step) = (half(hash), half(hash >> 32));
+    let count = (filter_bytes as u64).saturating_mul(8);
+    (0..hash_functions).map(move |_| {
+        let bit = u64::from(hash).checked_rem(count).unwrap_or_default();
+        hash = hash.wrapping_add(step);
+        usize::try_from(bit).unwrap_or(usize::MAX)
+    })
 }
 
 impl CFile {

@@ -55,4 +55,5 @@ pub use reader::CFileReader;
 pub(crate) use reader::{SPLIT_ROWS, column_statistics, row_splits};
 pub use recover::AssumedShape;
 pub use types::{Compression, Encoding, KuduType, Physical};
+pub(crate) use write::{BloomFileWriter, Stored};
 pub use write::{CFileWriter, CFileWriterOptions, WriteSummary};

@@ -46,7 +46,8 @@ fn is_encrypted(file: &Path) -> bool {
     fs::File::open(file).and_then(|mut file| file.read_exact(&mut head)).is_ok() && &head == b"kuduenc"
 }
 
-fn block_path(data: &Path, id: u64) -> PathBuf {
+/// Where the block of an id lies in a data directory.
+pub(super) fn block_path(data: &Path, id: u64) -> PathBuf {
     let byte = |shift: u32| format!("{:02x}", id >> shift & 0xff);
     data.join(byte(40)).join(byte(32)).join(byte(24)).join(format!("{id:016}"))
 }

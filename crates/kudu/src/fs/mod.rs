@@ -10,13 +10,16 @@
 //! <root>/data/xx/yy/zz/<block id>          file block manager: a file per block
 //! ```
 //!
-//! Nothing here writes: a dead server's disks are evidence.
+//! Nothing here writes to a folder that exists: a dead server's disks are evidence. New ones are made by `new_root` and
+//! `block_writer`.
 
+mod block_writer;
 mod blocks;
 mod encryption;
 mod file_blocks;
 mod log_blocks;
 mod naming;
+mod new_root;
 mod pbc;
 mod rocks_blocks;
 mod rocks_log;
@@ -30,7 +33,10 @@ pub(crate) use pbc::tests::file_of;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use rocks_log::parse_rocks_log;
 
+pub use block_writer::BlockManager;
+pub(crate) use block_writer::{BlockWriter, WrittenBlock};
 pub(crate) use blocks::{BlockMap, FilePool};
 pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
-pub(crate) use pbc::{Pbc, Torn};
+pub(crate) use new_root::{NewRoot, new_uuid, now_micros, sync_folder, write_durably};
+pub(crate) use pbc::{Pbc, Torn, single_record_file};
 pub use roots::{FsRoots, discover};

@@ -6,12 +6,16 @@
 //! v1 record: | u32 length | message | u32 CRC of length and message |
 //! ```
 //!
-//! The first record describes the message type and says nothing a reader needs. Appended files may end in a torn record;
+//! The first record describes the message type and says nothing a reader needs; its descriptors are left empty here, which
+//! only `kudu pbc dump` minds. Appended files may end in a torn record;
 //! that is how crashes look, not damage.
 
 use bytes::Bytes;
 use pilaster_core::{Error, Result, Source};
 use pilaster_encoding::checksum::{crc32c, crc32c_append};
+use prost::Message;
+
+use crate::messages::ContainerSupHeaderPb;
 
 const MAGIC: &[u8; 8] = b"kuducntr";
 const PART: &str = "protobuf container";
@@ -129,6 +133,32 @@ impl Pbc {
     }
 }
 
+/// The beginning of a file (version 2) of messages of the type that Kudu calls `pb_type`.
+pub(crate) fn file_start(pb_type: &str) -> Vec<u8> {
+    let mut file = MAGIC.to_vec();
+    file.extend(2u32.to_le_bytes());
+    file.extend(crc32c(&file).to_le_bytes());
+    let header = ContainerSupHeaderPb { protos: Some(Vec::new()), pb_type: Some(pb_type.into()) };
+    append_record(&mut file, &header.encode_to_vec());
+    file
+}
+
+/// Appends a record of version 2.
+pub(crate) fn append_record(file: &mut Vec<u8>, message: &[u8]) {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX).to_le_bytes();
+    file.extend(length);
+    file.extend(crc32c(&length).to_le_bytes());
+    file.extend_from_slice(message);
+    file.extend(crc32c(message).to_le_bytes());
+}
+
+/// A file that holds one message.
+pub(crate) fn single_record_file(pb_type: &str, message: &impl Message) -> Vec<u8> {
+    let mut file = file_start(pb_type);
+    append_record(&mut file, &message.encode_to_vec());
+    file
+}
+
 enum Step {
     Record(Bytes, usize),
     /// The length is right, the message is not: what follows can still be read.
@@ -194,16 +224,8 @@ pub(crate) mod tests {
 
     /// A version 2 file of these messages.
     pub(crate) fn file_of(messages: &[&[u8]]) -> Vec<u8> {
-        let mut file = MAGIC.to_vec();
-        file.extend(2u32.to_le_bytes());
-        file.extend(crc32c(&file).to_le_bytes());
-        for message in [&b"type"[..]].iter().chain(messages) {
-            let length = (message.len() as u32).to_le_bytes();
-            file.extend(length);
-            file.extend(crc32c(&length).to_le_bytes());
-            file.extend(*message);
-            file.extend(crc32c(message).to_le_bytes());
-        }
+        let mut file = file_start("kudu.TestPB");
+        messages.iter().for_each(|message| append_record(&mut file, message));
         file
     }
 

@@ -1,5 +1,15 @@
 //! Instances, directories and block records.
 
+/// The first record of a protobuf container: what the others are.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ContainerSupHeaderPb {
+    /// A `FileDescriptorSet`; servers never look into it.
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub protos: Option<Vec<u8>>,
+    #[prost(string, optional, tag = "2")]
+    pub pb_type: Option<String>,
+}
+
 /// `instance` of every root.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct InstanceMetadataPb {
@@ -42,6 +52,13 @@ pub(crate) struct DirSetPb {
     pub uuid: Option<Vec<u8>>,
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub all_uuids: Vec<Vec<u8>>,
+}
+
+/// The data directories that hold the blocks of a tablet.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct DataDirGroupPb {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub uuids: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]

@@ -6,6 +6,8 @@ pub(crate) struct ConsensusMetadataPb {
     pub committed_config: Option<RaftConfigPb>,
     #[prost(int64, optional, tag = "2")]
     pub current_term: Option<i64>,
+    #[prost(string, optional, tag = "3")]
+    pub voted_for: Option<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -22,6 +24,16 @@ pub(crate) struct RaftPeerPb {
     pub permanent_uuid: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "2")]
     pub member_type: Option<i32>,
+    #[prost(message, optional, tag = "3")]
+    pub last_known_addr: Option<HostPortPb>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct HostPortPb {
+    #[prost(string, optional, tag = "1")]
+    pub host: Option<String>,
+    #[prost(uint32, optional, tag = "2")]
+    pub port: Option<u32>,
 }
 
 impl RaftPeerPb {

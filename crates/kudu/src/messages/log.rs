@@ -70,6 +70,14 @@ pub(crate) struct ReplicateMsg {
     pub alter_schema_request: Option<AlterSchemaRequestPb>,
     #[prost(message, optional, tag = "9")]
     pub participant_request: Option<ParticipantRequestPb>,
+    #[prost(message, optional, tag = "999")]
+    pub noop_request: Option<NoOpRequestPb>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub(crate) struct NoOpRequestPb {
+    #[prost(bool, optional, tag = "2")]
+    pub timestamp_in_opid_order: Option<bool>,
 }
 
 /// What an operation of the log is.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::block::BlockIdPb;
+use super::block::{BlockIdPb, DataDirGroupPb};
 use super::schema::{PartitionPb, PartitionSchemaPb, SchemaPb};
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -31,6 +31,8 @@ pub(crate) struct TabletSuperBlockPb {
     pub partition: Option<PartitionPb>,
     #[prost(message, optional, tag = "14")]
     pub partition_schema: Option<PartitionSchemaPb>,
+    #[prost(message, optional, tag = "15")]
+    pub data_dir_group: Option<DataDirGroupPb>,
     #[prost(bool, optional, tag = "16")]
     pub supports_live_row_count: Option<bool>,
     #[prost(message, optional, tag = "17")]
@@ -41,6 +43,11 @@ pub(crate) struct TabletSuperBlockPb {
     pub table_type: Option<i32>,
     #[prost(map = "int64, message", tag = "20")]
     pub txn_metadata: HashMap<i64, TxnMetadataPb>,
+}
+
+impl TabletSuperBlockPb {
+    /// `tablet_data_state` of a tablet in use.
+    pub const READY: i32 = 1;
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

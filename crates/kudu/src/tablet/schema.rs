@@ -6,7 +6,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::{Error, Result};
 
 use crate::cfile::{KuduType, Physical, natural_type};
-use crate::messages::{ColumnSchemaPb, SchemaPb, required};
+use crate::messages::{
+    ArrayTypePb, ColumnSchemaPb, ColumnTypeAttributesPb, NestedTypePb, SchemaPb, required,
+};
 
 /// Number of the type of array columns; the type of the elements stands elsewhere.
 const NESTED: i32 = 21;
@@ -74,6 +76,33 @@ impl KuduColumn {
             ));
         }
         Ok(column)
+    }
+
+    /// The message that [`KuduColumn::parse`] reads, without what only concerns how the column is stored.
+    pub(crate) fn to_message(&self) -> ColumnSchemaPb {
+        let number = self.data_type.number();
+        let is_decimal = self.precision > 0;
+        ColumnSchemaPb {
+            id: self.id.and_then(|id| u32::try_from(id).ok()),
+            name: Some(self.name.clone()),
+            data_type: Some(if self.is_array { NESTED } else { number }),
+            is_key: Some(self.is_key),
+            is_nullable: Some(self.is_nullable),
+            read_default_value: self.read_default.clone(),
+            write_default_value: self.write_default.clone(),
+            type_attributes: is_decimal.then(|| ColumnTypeAttributesPb {
+                precision: Some(i32::from(self.precision)),
+                scale: Some(i32::from(self.scale)),
+                length: None,
+            }),
+            comment: self.comment.clone(),
+            immutable: Some(self.is_immutable),
+            is_auto_incrementing: self.is_auto_incrementing.then_some(true),
+            nested_type: self
+                .is_array
+                .then_some(NestedTypePb { array: Some(ArrayTypePb { element_type: Some(number) }) }),
+            ..ColumnSchemaPb::default()
+        }
     }
 
     /// The Arrow type of its values (of its elements, for an array column).

@@ -9,11 +9,13 @@
 //! | `replay` | entries → rows and changes, as the server's own bootstrap would decide |
 //! | `describe` | the log as a list for people |
 //! | `memory` | the rows that were in memory only |
+//! | `new_log` | the log of a tablet that was never on a server |
 
 mod coverage;
 mod describe;
 mod keyed_op;
 mod memory;
+mod new_log;
 mod replay;
 mod row_ops;
 mod segment;
@@ -22,6 +24,7 @@ pub(crate) use coverage::Coverage;
 pub use describe::LogLine;
 pub(crate) use describe::lines;
 pub(crate) use memory::MemoryRows;
+pub(crate) use new_log::{FIRST_SEGMENT, FIRST_TERM, first_segment};
 pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use row_ops::parse_rows;

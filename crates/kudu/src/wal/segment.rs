@@ -21,8 +21,8 @@ use crate::fs::FilePool;
 use crate::messages::{self, LogEntryBatchPb, LogEntryPb, LogSegmentFooterPb, LogSegmentHeaderPb, required};
 use crate::tablet::KuduSchema;
 
-const HEADER_MAGIC: &[u8; 8] = b"kudulogf";
-const FOOTER_MAGIC: &[u8; 8] = b"closedls";
+pub(super) const HEADER_MAGIC: &[u8; 8] = b"kudulogf";
+pub(super) const FOOTER_MAGIC: &[u8; 8] = b"closedls";
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 const MAX_PAYLOAD_BYTES: usize = 256 << 20;
 const MAX_SEGMENT_BYTES: u64 = 4 << 30;

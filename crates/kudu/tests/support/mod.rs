@@ -5,6 +5,8 @@ pub mod cells;
 pub mod columns;
 pub mod container;
 pub mod golden;
+pub mod printed;
+pub mod rows;
 pub mod tables;
 
 use std::path::PathBuf;

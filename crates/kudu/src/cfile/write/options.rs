@@ -28,8 +28,18 @@ pub struct CFileWriterOptions {
     pub(super) checksums: bool,
     pub(super) positional_index: bool,
     pub(super) value_index: bool,
+    pub(super) index_keys: IndexKeys,
     pub(super) version: Version,
     pub(super) pairs: Vec<(String, Vec<u8>)>,
+}
+
+/// What the entries of a value index hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IndexKeys {
+    /// As much of the first value of a block as sets it apart from the one before.
+    Separators,
+    /// The delta key of the first change of a block.
+    DeltaKeys,
 }
 
 impl Default for CFileWriterOptions {
@@ -45,6 +55,7 @@ impl Default for CFileWriterOptions {
             checksums: true,
             positional_index: true,
             value_index: false,
+            index_keys: IndexKeys::Separators,
             version: Version::V2,
             pairs: Vec::new(),
         }
@@ -123,6 +134,14 @@ impl CFileWriterOptions {
     #[must_use]
     pub fn with_value_index(mut self, index: bool) -> Self {
         self.value_index = index;
+        self
+    }
+
+    /// As for a delta file: values are delta key and changes, the value index holds whole delta keys, there is no other.
+    pub(crate) fn with_delta_index(mut self) -> Self {
+        self.positional_index = false;
+        self.value_index = true;
+        self.index_keys = IndexKeys::DeltaKeys;
         self
     }
 

@@ -14,7 +14,7 @@ use crate::cfile::types::Physical;
 
 /// The values of an array, those under nulls included.
 #[derive(Debug)]
-pub(super) enum Stored {
+pub(crate) enum Stored {
     Fixed { width: usize, bytes: Buffer },
     Bits(BooleanBuffer),
     Bytes(Bytes),
@@ -22,7 +22,7 @@ pub(super) enum Stored {
 
 /// Values of any length, in whichever Arrow layout they came.
 #[derive(Debug)]
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     Short(BinaryArray),
     Large(LargeBinaryArray),
     View(BinaryViewArray),

@@ -8,16 +8,12 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 use pilaster_core::{Error, Result};
-use pilaster_encoding::checksum::crc32c;
-use prost::Message;
 
 use super::block::{BlockBuilder, Cells};
 use super::index::IndexBuilder;
-use super::options::{CFileWriterOptions, Resolved};
+use super::options::{CFileWriterOptions, IndexKeys, Resolved};
+use super::sink::{Footer, Sink};
 use super::values::Stored;
-use crate::cfile::block::MAX_UNCOMPRESSED_BYTES;
-use crate::cfile::metadata::{BlockPointer, FEATURE_ARRAY, FEATURE_CHECKSUM, MAX_KEY, MIN_KEY, Version};
-use crate::cfile::proto::{BTreeInfoPb, BlockPointerPb, FooterPb, MetadataPairPb};
 use crate::key::{self, KeyPart};
 
 /// What was written.
@@ -64,13 +60,7 @@ impl<W: Write> CFileWriter<W> {
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the options do not fit the type; [`pilaster_core::ErrorKind::Io`].
     pub fn try_new(sink: W, field: &Field, options: CFileWriterOptions) -> Result<Self> {
         let shape = options.resolve(field)?;
-        let mut sink = Sink { inner: sink, at: 0 };
-        let mut header = shape.options.version.magic().to_vec();
-        header.extend(0u32.to_le_bytes());
-        if shape.checksums {
-            header.extend(crc32c(&header).to_le_bytes());
-        }
-        sink.write(&header)?;
+        let sink = Sink::start(sink, &shape)?;
         let tree = |wanted: bool| wanted.then(|| IndexBuilder::new(shape.options.index_block_size_bytes));
         Ok(Self {
             sink,
@@ -141,7 +131,8 @@ impl<W: Write> CFileWriter<W> {
     }
 
     fn append_values(&mut self, array: &ArrayRef, stored: &Stored, nulls: Option<&NullBuffer>) -> Result<()> {
-        if self.by_value.is_some() && !array.is_empty() {
+        let is_key = self.shape.options.index_keys == IndexKeys::Separators;
+        if self.by_value.is_some() && is_key && !array.is_empty() {
             self.check_order(array, stored)?;
         }
         let mut row = 0;
@@ -209,14 +200,17 @@ impl<W: Write> CFileWriter<W> {
             u32::try_from(self.rows).map_err(|_| Error::invalid("more rows than a CFile can hold"))?;
         let payload = self.block.finish(ordinal)?;
         let Self { sink, shape, .. } = self;
-        let pointer = write_block(sink, shape, &payload)?;
+        let pointer = sink.write_block(shape, &payload)?;
         if let Some(tree) = &mut self.positional {
-            tree.add(&ordinal.to_be_bytes(), pointer, |block| write_block(sink, shape, &block))?;
+            tree.add(&ordinal.to_be_bytes(), pointer, |block| sink.write_block(shape, &block))?;
         }
         if let Some(tree) = &mut self.by_value {
             let first = self.keys.first.take().unwrap_or_default();
-            let cut = key::separator(&self.keys.before, &first);
-            tree.add(cut, pointer, |block| write_block(sink, shape, &block))?;
+            let cut = match shape.options.index_keys {
+                IndexKeys::Separators => key::separator(&self.keys.before, &first),
+                IndexKeys::DeltaKeys => key::delta_key(&first)?,
+            };
+            tree.add(cut, pointer, |block| sink.write_block(shape, &block))?;
             self.keys.before = self.keys.last.clone().unwrap_or_default();
         }
         self.rows = self.rows.saturating_add(rows as u64);
@@ -233,106 +227,16 @@ impl<W: Write> CFileWriter<W> {
         let dictionary = self.block.dictionary();
         let Self { mut sink, shape, positional, by_value, keys, rows, blocks, .. } = self;
         let mut root = |tree: Option<IndexBuilder>| {
-            tree.map(|tree| tree.finish(|block| write_block(&mut sink, &shape, &block))).transpose()
+            tree.map(|tree| tree.finish(|block| sink.write_block(&shape, &block))).transpose()
         };
         let (posidx, validx) = (root(positional)?, root(by_value)?);
-        let dictionary = dictionary.map(|block| write_block(&mut sink, &shape, &block)).transpose()?;
-        let footer = footer_message(&shape, rows, posidx, validx, dictionary, keys).encode_to_vec();
-        let mut tail = footer.clone();
-        tail.extend_from_slice(shape.options.version.magic());
-        tail.extend(u32::try_from(footer.len()).unwrap_or(u32::MAX).to_le_bytes());
-        if shape.checksums {
-            sink.write(&crc32c(&tail).to_le_bytes())?;
-        }
-        sink.write(&tail)?;
-        sink.inner.flush()?;
-        Ok((sink.inner, WriteSummary { rows, bytes: sink.at, blocks }))
+        let dictionary = dictionary.map(|block| sink.write_block(&shape, &block)).transpose()?;
+        let edges = match shape.options.index_keys {
+            IndexKeys::Separators => keys.smallest.zip(keys.last),
+            IndexKeys::DeltaKeys => None,
+        };
+        let footer = Footer { rows, posidx, validx, dictionary, edges };
+        let (inner, bytes) = sink.finish(&shape, footer)?;
+        Ok((inner, WriteSummary { rows, bytes, blocks }))
     }
-}
-
-fn footer_message(
-    shape: &Resolved,
-    rows: u64,
-    posidx: Option<BlockPointer>,
-    validx: Option<BlockPointer>,
-    dictionary: Option<BlockPointer>,
-    keys: Keys,
-) -> FooterPb {
-    let pointer = |pointer: BlockPointer| BlockPointerPb {
-        offset: i64::try_from(pointer.offset).ok(),
-        size: i32::try_from(pointer.size).ok(),
-    };
-    let tree = |root: Option<BlockPointer>| root.map(|root| BTreeInfoPb { root_block: Some(pointer(root)) });
-    let pair = |key: &str, value: Vec<u8>| MetadataPairPb { key: Some(key.into()), value: Some(value) };
-    let mut metadata: Vec<_> =
-        shape.options.pairs.iter().map(|(key, value)| pair(key, value.clone())).collect();
-    metadata.extend(keys.smallest.map(|key| pair(MIN_KEY, key)));
-    metadata.extend(keys.last.map(|key| pair(MAX_KEY, key)));
-    let checksum_bit = if shape.checksums { FEATURE_CHECKSUM } else { 0 };
-    let array_bit = if shape.is_array { FEATURE_ARRAY } else { 0 };
-    FooterPb {
-        data_type: Some(shape.data_type.number()),
-        encoding: Some(shape.encoding.number()),
-        num_values: i64::try_from(rows).ok(),
-        posidx_info: tree(posidx),
-        validx_info: tree(validx),
-        compression: Some(shape.options.compression.number()),
-        metadata,
-        is_type_nullable: Some(shape.is_nullable),
-        dict_block_ptr: dictionary.map(pointer),
-        incompatible_features: Some(checksum_bit | array_bit),
-        compatible_features: None,
-        is_type_array: shape.is_array.then_some(true),
-    }
-}
-
-/// Where bytes go, and how many went.
-#[derive(Debug)]
-struct Sink<W> {
-    inner: W,
-    at: u64,
-}
-
-impl<W: Write> Sink<W> {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.inner.write_all(bytes)?;
-        self.at = self.at.saturating_add(bytes.len() as u64);
-        Ok(())
-    }
-}
-
-/// Compresses a payload, adds its checksum and writes it.
-fn write_block<W: Write>(sink: &mut Sink<W>, shape: &Resolved, payload: &[u8]) -> Result<BlockPointer> {
-    let mut stored = Vec::with_capacity(payload.len().saturating_add(12));
-    match shape.options.compression.codec() {
-        None => stored.extend_from_slice(payload),
-        Some(codec) => {
-            if payload.len() as u64 > MAX_UNCOMPRESSED_BYTES {
-                return Err(Error::invalid("a compressed block of more than 16 MiB, which Kudu refuses"));
-            }
-            let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-            let mut compressed = Vec::new();
-            codec.compress(payload, &mut compressed)?;
-            match shape.options.version {
-                Version::V1 => {
-                    stored.extend(u32::try_from(compressed.len()).unwrap_or(u32::MAX).to_le_bytes());
-                    stored.extend(size.to_le_bytes());
-                    stored.extend(compressed);
-                }
-                Version::V2 => {
-                    stored.extend(size.to_le_bytes());
-                    // What does not shrink by a tenth is stored raw.
-                    let pays = compressed.len().saturating_mul(10) <= payload.len().saturating_mul(9);
-                    stored.extend_from_slice(if pays { &compressed } else { payload });
-                }
-            }
-        }
-    }
-    if shape.checksums {
-        stored.extend(crc32c(&stored).to_le_bytes());
-    }
-    let size = i32::try_from(stored.len()).map_err(|_| Error::invalid("a block of more than 2 GiB"))?;
-    let pointer = BlockPointer { offset: sink.at, size: u32::try_from(size).unwrap_or_default() };
-    sink.write(&stored)?;
-    Ok(pointer)
 }

@@ -1,0 +1,290 @@
+//! Blocks being written into a new data directory.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Result};
+use prost::Message;
+
+use super::blocks::BlockPlace;
+use super::file_blocks::block_path;
+use super::new_root::{new_uuid, now_micros, sync_folder};
+use super::pbc::{append_record, file_start};
+use crate::messages::{BlockIdPb, BlockRecordPb};
+
+/// A container is full at this size (`log_container_max_size`).
+const CONTAINER_BYTES: u64 = 10 << 30;
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// How blocks lie on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockManager {
+    /// Many blocks in one file: what Kudu does on Linux.
+    #[default]
+    Log,
+    /// A file for each block.
+    File,
+}
+
+impl BlockManager {
+    /// The name in `block_manager_instance`, and of the flag `--block_manager`.
+    pub fn dir_type(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::File => "file",
+        }
+    }
+}
+
+impl fmt::Display for BlockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.dir_type())
+    }
+}
+
+impl FromStr for BlockManager {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "log" => Ok(Self::Log),
+            "file" => Ok(Self::File),
+            _ => Err(Error::invalid(format!("no block manager \"{text}\"; there are: log, file"))),
+        }
+    }
+}
+
+/// A block that was written.
+#[derive(Debug, Clone)]
+pub(crate) struct WrittenBlock {
+    pub id: u64,
+    pub place: BlockPlace,
+}
+
+impl WrittenBlock {
+    pub fn message(&self) -> BlockIdPb {
+        BlockIdPb { id: Some(self.id) }
+    }
+}
+
+/// Writes blocks one after the other, with ids that ascend from 1.
+#[derive(Debug)]
+pub(crate) struct BlockWriter {
+    data: PathBuf,
+    manager: BlockManager,
+    fs_block_bytes: u64,
+    last_id: u64,
+    bytes: u64,
+    container: Option<Container>,
+    /// Folders of the file block manager that were made.
+    folders: BTreeSet<PathBuf>,
+}
+
+/// A container of the log block manager that takes further blocks.
+#[derive(Debug)]
+struct Container {
+    data_path: Arc<Path>,
+    data: BufWriter<File>,
+    metadata_path: PathBuf,
+    metadata: BufWriter<File>,
+    at: u64,
+}
+
+/// Where the bytes of a block go, counted.
+#[derive(Debug)]
+pub(crate) struct BlockSink<'a> {
+    file: &'a mut BufWriter<File>,
+    bytes: u64,
+}
+
+impl Write for BlockSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(count as u64);
+        Ok(count)
+    }
+
+    /// The file is flushed when all blocks are there.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl BlockWriter {
+    /// Writes into `data`, the data directory of a new root.
+    pub fn new(data: PathBuf, manager: BlockManager, fs_block_bytes: u64) -> Self {
+        Self {
+            data,
+            manager,
+            fs_block_bytes,
+            last_id: 0,
+            bytes: 0,
+            container: None,
+            folders: BTreeSet::new(),
+        }
+    }
+
+    /// Bytes of all blocks so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes the bytes that `write` gives as a block. An error leaves the folder useless.
+    pub fn write_block(
+        &mut self,
+        write: impl FnOnce(&mut BlockSink<'_>) -> Result<()>,
+    ) -> Result<WrittenBlock> {
+        self.last_id = self.last_id.saturating_add(1);
+        let id = self.last_id;
+        let place = match self.manager {
+            BlockManager::Log => self.write_into_container(id, write)?,
+            BlockManager::File => self.write_file(id, write)?,
+        };
+        self.bytes = self.bytes.saturating_add(place.length);
+        Ok(WrittenBlock { id, place })
+    }
+
+    fn write_file(
+        &mut self,
+        id: u64,
+        write: impl FnOnce(&mut BlockSink<'_>) -> Result<()>,
+    ) -> Result<BlockPlace> {
+        let path = block_path(&self.data, id);
+        let name = path.display().to_string();
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).at(&name, 0, "")?;
+            let below_data = folder.ancestors().take_while(|folder| **folder != self.data);
+            self.folders.extend(below_data.map(Path::to_path_buf));
+        }
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create_new(&path).at(&name, 0, "")?);
+        let mut sink = BlockSink { file: &mut file, bytes: 0 };
+        write(&mut sink)?;
+        let length = sink.bytes;
+        into_durable(file, &name)?;
+        Ok(BlockPlace { file: Arc::from(path), offset: 0, length })
+    }
+
+    fn write_into_container(
+        &mut self,
+        id: u64,
+        write: impl FnOnce(&mut BlockSink<'_>) -> Result<()>,
+    ) -> Result<BlockPlace> {
+        if let Some(full) = self.container.take_if(|container| container.at >= CONTAINER_BYTES) {
+            full.finish()?;
+        }
+        let container = match &mut self.container {
+            Some(container) => container,
+            none => none.insert(Container::create(&self.data)?),
+        };
+        container.write(id, self.fs_block_bytes, write)
+    }
+
+    /// Hands everything to the operating system, so that the blocks can be read.
+    pub fn flush(&mut self) -> Result<()> {
+        if let Some(container) = &mut self.container {
+            container.data.flush().at(&container.data_path.display().to_string(), 0, "")?;
+            container.metadata.flush().at(&container.metadata_path.display().to_string(), 0, "")?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable.
+    pub fn finish(self) -> Result<()> {
+        self.folders.iter().try_for_each(|folder| sync_folder(folder))?;
+        self.container.map_or(Ok(()), Container::finish)
+    }
+}
+
+impl Container {
+    fn create(data: &Path) -> Result<Self> {
+        let base = data.join(new_uuid());
+        let open = |extension: &str| -> Result<(PathBuf, BufWriter<File>)> {
+            let path = base.with_extension(extension);
+            let file = File::create_new(&path).at(&path.display().to_string(), 0, "")?;
+            Ok((path, BufWriter::with_capacity(BUFFER_BYTES, file)))
+        };
+        let (data_path, data) = open("data")?;
+        let (metadata_path, mut metadata) = open("metadata")?;
+        metadata.write_all(&file_start("kudu.BlockRecordPB")).at(
+            &metadata_path.display().to_string(),
+            0,
+            "",
+        )?;
+        Ok(Self { data_path: Arc::from(data_path), data, metadata_path, metadata, at: 0 })
+    }
+
+    fn write(
+        &mut self,
+        id: u64,
+        fs_block_bytes: u64,
+        write: impl FnOnce(&mut BlockSink<'_>) -> Result<()>,
+    ) -> Result<BlockPlace> {
+        let offset = self.at.next_multiple_of(fs_block_bytes.max(1));
+        let padding = usize::try_from(offset.saturating_sub(self.at)).unwrap_or_default();
+        let name = self.data_path.display().to_string();
+        self.data.write_all(&vec![0; padding]).at(&name, self.at, "")?;
+        let mut sink = BlockSink { file: &mut self.data, bytes: 0 };
+        write(&mut sink)?;
+        let length = sink.bytes;
+        self.at = offset.saturating_add(length);
+        let record = BlockRecordPb {
+            block_id: Some(BlockIdPb { id: Some(id) }),
+            op_type: Some(BlockRecordPb::CREATE),
+            timestamp_us: Some(now_micros()?),
+            offset: i64::try_from(offset).ok(),
+            length: i64::try_from(length).ok(),
+        };
+        let mut bytes = Vec::new();
+        append_record(&mut bytes, &record.encode_to_vec());
+        self.metadata.write_all(&bytes).at(&self.metadata_path.display().to_string(), 0, "")?;
+        Ok(BlockPlace { file: Arc::clone(&self.data_path), offset, length })
+    }
+
+    fn finish(self) -> Result<()> {
+        into_durable(self.data, &self.data_path.display().to_string())?;
+        into_durable(self.metadata, &self.metadata_path.display().to_string())
+    }
+}
+
+fn into_durable(file: BufWriter<File>, name: &str) -> Result<()> {
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error).at(name, 0, "")?;
+    file.sync_all().at(name, 0, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::{FilePool, NewRoot, discover};
+
+    #[test]
+    fn what_is_written_is_found_by_its_id() {
+        for manager in [BlockManager::Log, BlockManager::File] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = NewRoot::create(folder.path(), manager).unwrap();
+            let mut writer = BlockWriter::new(folder.path().join("data"), manager, root.fs_block_bytes);
+            let contents: Vec<Vec<u8>> = vec![vec![1; 10], vec![], vec![2; 5000], vec![3; 1]];
+            for content in &contents {
+                writer.write_block(|sink| Ok(sink.write_all(content)?)).unwrap();
+            }
+            assert_eq!(writer.bytes(), 5011);
+            writer.finish().unwrap();
+            let servers = discover(&[folder.path().to_path_buf()], None).unwrap();
+            let pool = FilePool::new(None);
+            let map = servers[0].blocks(&pool).unwrap();
+            assert!(map.findings.is_empty(), "{:?}", map.findings);
+            assert_eq!(map.places.len(), contents.len());
+            for (id, content) in (1..).zip(&contents) {
+                let place = &map.places[&id];
+                assert_eq!(place.offset % root.fs_block_bytes, 0);
+                let source = pool.block(id, place).unwrap();
+                assert_eq!(source.read_at(0..source.size()).unwrap(), content);
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Keys that occur in several runs of a tablet.
+//!
+//! A run is sorted and has no key twice, so only runs whose key ranges overlap can share a key. Their keys are read back from the
+//! rowsets and merged, a stretch of each run in memory. Where many runs overlap, some are merged into a file of keys first, so
+//! that memory does not grow with their number.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilaster_core::error::AtPosition;
+use pilaster_core::positional::ColumnCursor;
+use pilaster_core::{Result, RowRanges};
+
+use super::rowset::WrittenRowSet;
+use crate::cfile::{CFile, CFileReaderOptions, CellCursor};
+use crate::fs::{FilePool, WrittenBlock};
+
+/// Most runs that are merged at once.
+const FAN_IN: usize = 64;
+/// Keys of a run in memory.
+const STRETCH_KEYS: u64 = 1024;
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// The keys of a run: those of its rowsets, one after the other.
+#[derive(Debug)]
+pub(super) struct RunKeys {
+    first: Vec<u8>,
+    last: Vec<u8>,
+    blocks: Vec<WrittenBlock>,
+}
+
+impl RunKeys {
+    /// The keys from `first` to `last` of these rowsets, which follow each other.
+    pub fn new(first: &[u8], last: &[u8], rowsets: &[WrittenRowSet]) -> Self {
+        let blocks = rowsets.iter().map(|rowset| rowset.keys.clone()).collect();
+        Self { first: first.to_vec(), last: last.to_vec(), blocks }
+    }
+}
+
+/// A key that two runs have, if there is one. Files of keys are put into `scratch`, an empty folder.
+pub(super) fn find_duplicate(mut runs: Vec<RunKeys>, scratch: &Path) -> Result<Option<Vec<u8>>> {
+    let pool = Arc::new(FilePool::new(None));
+    runs.sort_by(|a, b| a.first.cmp(&b.first));
+    let mut group: Vec<RunKeys> = Vec::new();
+    let mut last: Vec<u8> = Vec::new();
+    for run in runs {
+        if !group.is_empty() && run.first > last {
+            if let Some(key) = find_in_group(std::mem::take(&mut group), &pool, scratch)? {
+                return Ok(Some(key));
+            }
+            last.clear();
+        }
+        last = last.max(run.last.clone());
+        group.push(run);
+    }
+    find_in_group(group, &pool, scratch)
+}
+
+fn find_in_group(group: Vec<RunKeys>, pool: &Arc<FilePool>, scratch: &Path) -> Result<Option<Vec<u8>>> {
+    if group.len() < 2 {
+        return Ok(None);
+    }
+    let mut streams: VecDeque<KeyStream> = group
+        .into_iter()
+        .map(|run| KeyStream::Blocks(Box::new(BlockKeys::new(run.blocks, Arc::clone(pool)))))
+        .collect();
+    let mut files = 0usize;
+    while streams.len() > FAN_IN {
+        let some: Vec<_> = streams.drain(..FAN_IN).collect();
+        let path = scratch.join(format!("keys-{files}"));
+        files = files.saturating_add(1);
+        let mut file = KeyFileWriter::create(&path)?;
+        if let Some(key) = merge(some, |key| file.push(key))? {
+            return Ok(Some(key));
+        }
+        streams.push_back(KeyStream::File(file.finish()?));
+    }
+    merge(streams.into(), |_| Ok(()))
+}
+
+/// Calls `each` with all keys in order; stops at one that occurs twice, and gives it.
+fn merge(mut streams: Vec<KeyStream>, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<Option<Vec<u8>>> {
+    let mut heads = BinaryHeap::with_capacity(streams.len());
+    for (number, stream) in streams.iter_mut().enumerate() {
+        heads.extend(stream.next()?.map(|key| Reverse((key, number))));
+    }
+    let mut before: Option<Vec<u8>> = None;
+    while let Some(Reverse((key, number))) = heads.pop() {
+        if before.as_ref() == Some(&key) {
+            return Ok(Some(key));
+        }
+        each(&key)?;
+        before = Some(key);
+        if let Some(stream) = streams.get_mut(number) {
+            heads.extend(stream.next()?.map(|key| Reverse((key, number))));
+        }
+    }
+    Ok(None)
+}
+
+/// Ascending keys.
+enum KeyStream {
+    Blocks(Box<BlockKeys>),
+    File(KeyFile),
+}
+
+impl KeyStream {
+    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        match self {
+            Self::Blocks(blocks) => blocks.next(),
+            Self::File(file) => file.next(),
+        }
+    }
+}
+
+/// The keys of some rowsets, one after the other; one CFile is open at a time.
+struct BlockKeys {
+    blocks: std::vec::IntoIter<WrittenBlock>,
+    pool: Arc<FilePool>,
+    current: Option<OpenKeys>,
+    stretch: std::vec::IntoIter<Vec<u8>>,
+}
+
+struct OpenKeys {
+    file: Arc<CFile>,
+    cursor: CellCursor,
+    at: u64,
+}
+
+impl BlockKeys {
+    fn new(blocks: Vec<WrittenBlock>, pool: Arc<FilePool>) -> Self {
+        Self { blocks: blocks.into_iter(), pool, current: None, stretch: Vec::new().into_iter() }
+    }
+
+    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(key) = self.stretch.next() {
+                return Ok(Some(key));
+            }
+            let Some(open) = &mut self.current else {
+                let Some(block) = self.blocks.next() else { return Ok(None) };
+                let source = self.pool.block(block.id, &block.place)?;
+                let file = Arc::new(CFile::open(source, &CFileReaderOptions::default())?);
+                let cursor = CellCursor::new(Arc::clone(&file), RowRanges::none());
+                self.current = Some(OpenKeys { file, cursor, at: 0 });
+                continue;
+            };
+            let end = open.at.saturating_add(STRETCH_KEYS).min(open.file.metadata().num_values);
+            if open.at >= end {
+                self.current = None;
+                continue;
+            }
+            let values = open.cursor.read(open.at..end)?;
+            let keys = (0..values.len()).map(|index| open.file.encoded_value(&values, index));
+            self.stretch = keys.collect::<Result<Vec<_>>>()?.into_iter();
+            open.at = end;
+        }
+    }
+}
+
+/// A file of keys: the length of each as a u32, and its bytes.
+struct KeyFile {
+    file: BufReader<File>,
+    name: String,
+}
+
+impl KeyFile {
+    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut length = [0; 4];
+        match self.file.read_exact(&mut length) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error).at(&self.name, 0, ""),
+        }
+        let mut key = vec![0; u32::from_le_bytes(length) as usize];
+        self.file.read_exact(&mut key).at(&self.name, 0, "")?;
+        Ok(Some(key))
+    }
+}
+
+struct KeyFileWriter {
+    file: BufWriter<File>,
+    path: PathBuf,
+}
+
+impl KeyFileWriter {
+    fn create(path: &Path) -> Result<Self> {
+        let file = File::create_new(path).at(&path.display().to_string(), 0, "")?;
+        Ok(Self { file: BufWriter::with_capacity(BUFFER_BYTES, file), path: path.to_path_buf() })
+    }
+
+    fn push(&mut self, key: &[u8]) -> Result<()> {
+        let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let written = self.file.write_all(&length).and_then(|()| self.file.write_all(key));
+        written.at(&self.path.display().to_string(), 0, "")
+    }
+
+    fn finish(mut self) -> Result<KeyFile> {
+        let name = self.path.display().to_string();
+        self.file.flush().at(&name, 0, "")?;
+        let file = File::open(&self.path).at(&name, 0, "")?;
+        Ok(KeyFile { file: BufReader::with_capacity(BUFFER_BYTES, file), name })
+    }
+}

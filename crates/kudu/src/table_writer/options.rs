@@ -1,0 +1,310 @@
+//! What can be chosen when writing a table.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use pilaster_core::{Error, Literal, Result};
+
+use crate::cfile::{Compression, Encoding, KuduType};
+use crate::fs::BlockManager;
+
+/// Bytes of rows that become one rowset (`budgeted_compaction_target_rowset_size`).
+const ROWSET_BYTES: usize = 32 << 20;
+/// Bytes of rows that wait in memory to be sorted.
+const MEMORY_BYTES: usize = 256 << 20;
+/// Largest cell a server takes from a client (`max_cell_size_bytes`).
+const CELL_BYTES: usize = 64 << 10;
+/// Largest encoded primary key a server takes from a client (`max_encoded_key_size_bytes`).
+const KEY_BYTES: usize = 16 << 10;
+/// Where a tablet server listens unless told otherwise.
+const SERVER_ADDRESS: (&str, u16) = ("127.0.0.1", 7050);
+
+/// How to write a table; the defaults are those of a Kudu server and of a table without partitions.
+#[derive(Debug, Clone)]
+pub struct KuduTableWriterOptions {
+    pub(super) table_name: Option<String>,
+    pub(super) primary_key: Vec<String>,
+    pub(super) hash: Vec<HashPartition>,
+    pub(super) range: Option<RangePartition>,
+    pub(super) data_types: HashMap<String, KuduType>,
+    pub(super) varchars: HashMap<String, u16>,
+    pub(super) encodings: HashMap<String, Encoding>,
+    pub(super) compressions: HashMap<String, Compression>,
+    pub(super) compression: Option<Compression>,
+    pub(super) block_sizes: HashMap<String, usize>,
+    pub(super) block_size_bytes: Option<usize>,
+    pub(super) block_manager: BlockManager,
+    pub(super) rowset_rows: usize,
+    pub(super) rowset_bytes: usize,
+    pub(super) memory_bytes: usize,
+    pub(super) max_cell_bytes: usize,
+    pub(super) max_key_bytes: usize,
+    pub(super) server_address: (String, u16),
+}
+
+impl Default for KuduTableWriterOptions {
+    /// The table has the name of the folder, its first column is the primary key, one tablet holds all rows; encodings,
+    /// codecs and block sizes are Kudu's own choice; log block manager; rowsets of 32 MiB.
+    fn default() -> Self {
+        Self {
+            table_name: None,
+            primary_key: Vec::new(),
+            hash: Vec::new(),
+            range: None,
+            data_types: HashMap::new(),
+            varchars: HashMap::new(),
+            encodings: HashMap::new(),
+            compressions: HashMap::new(),
+            compression: None,
+            block_sizes: HashMap::new(),
+            block_size_bytes: None,
+            block_manager: BlockManager::default(),
+            rowset_rows: usize::MAX,
+            rowset_bytes: ROWSET_BYTES,
+            memory_bytes: MEMORY_BYTES,
+            max_cell_bytes: CELL_BYTES,
+            max_key_bytes: KEY_BYTES,
+            server_address: (SERVER_ADDRESS.0.into(), SERVER_ADDRESS.1),
+        }
+    }
+}
+
+impl KuduTableWriterOptions {
+    /// The name of the table; by default that of the folder.
+    #[must_use]
+    pub fn with_table_name(mut self, name: impl Into<String>) -> Self {
+        self.table_name = Some(name.into());
+        self
+    }
+
+    /// The columns of the primary key, in their order; by default the first column. They become the first columns of the
+    /// table.
+    #[must_use]
+    pub fn with_primary_key<S: Into<String>>(mut self, columns: impl IntoIterator<Item = S>) -> Self {
+        self.primary_key = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds a hash dimension: each of its buckets is divided by the dimensions that follow, and by ranges.
+    #[must_use]
+    pub fn with_hash_partition(mut self, partition: HashPartition) -> Self {
+        self.hash.push(partition);
+        self
+    }
+
+    /// Divides the table by ranges.
+    #[must_use]
+    pub fn with_range_partition(mut self, partition: RangePartition) -> Self {
+        self.range = Some(partition);
+        self
+    }
+
+    /// The Kudu type of a column, where it is not to be that of its Arrow type. Values that do not fit are an error.
+    #[must_use]
+    pub fn with_data_type(mut self, column: impl Into<String>, data_type: KuduType) -> Self {
+        self.data_types.insert(column.into(), data_type);
+        self
+    }
+
+    /// Makes a column of text VARCHAR of at most so many characters. Longer values are an error.
+    #[must_use]
+    pub fn with_varchar(mut self, column: impl Into<String>, characters: u16) -> Self {
+        self.varchars.insert(column.into(), characters);
+        self
+    }
+
+    /// The encoding of one column; by default AUTO_ENCODING, what Kudu takes for the type.
+    #[must_use]
+    pub fn with_encoding(mut self, column: impl Into<String>, encoding: Encoding) -> Self {
+        self.encodings.insert(column.into(), encoding);
+        self
+    }
+
+    /// The codec of one column.
+    #[must_use]
+    pub fn with_column_compression(mut self, column: impl Into<String>, compression: Compression) -> Self {
+        self.compressions.insert(column.into(), compression);
+        self
+    }
+
+    /// The codec of every column that has none of its own; by default DEFAULT_COMPRESSION, which is none.
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// About how many bytes a block of one column has before compression.
+    #[must_use]
+    pub fn with_column_block_size_bytes(mut self, column: impl Into<String>, bytes: usize) -> Self {
+        self.block_sizes.insert(column.into(), bytes);
+        self
+    }
+
+    /// About how many bytes a block has, in every column that has no size of its own; by default 256 KiB.
+    #[must_use]
+    pub fn with_block_size_bytes(mut self, bytes: usize) -> Self {
+        self.block_size_bytes = Some(bytes);
+        self
+    }
+
+    /// How blocks lie on the disk. The server must be started with the same `--block_manager`.
+    #[must_use]
+    pub fn with_block_manager(mut self, manager: BlockManager) -> Self {
+        self.block_manager = manager;
+        self
+    }
+
+    /// At most so many rows in a rowset.
+    #[must_use]
+    pub fn with_rowset_rows(mut self, rows: usize) -> Self {
+        self.rowset_rows = rows.max(1);
+        self
+    }
+
+    /// About so many bytes of rows, before encoding, in a rowset.
+    #[must_use]
+    pub fn with_rowset_bytes(mut self, bytes: usize) -> Self {
+        self.rowset_bytes = bytes.max(1);
+        self
+    }
+
+    /// How many bytes of rows may wait in memory to be sorted. More memory means fewer rowsets that overlap.
+    #[must_use]
+    pub fn with_memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// The largest cell that is written; by default what servers take from clients (64 KiB).
+    #[must_use]
+    pub fn with_max_cell_bytes(mut self, bytes: usize) -> Self {
+        self.max_cell_bytes = bytes;
+        self
+    }
+
+    /// The largest encoded primary key that is written; by default what servers take from clients (16 KiB).
+    #[must_use]
+    pub fn with_max_key_bytes(mut self, bytes: usize) -> Self {
+        self.max_key_bytes = bytes;
+        self
+    }
+
+    /// The address at which the server will listen, for the list of those who vote on a tablet.
+    #[must_use]
+    pub fn with_server_address(mut self, host: impl Into<String>, port: u16) -> Self {
+        self.server_address = (host.into(), port);
+        self
+    }
+}
+
+/// A hash dimension: rows go to buckets by the hash of some key columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HashPartition {
+    pub(super) columns: Vec<String>,
+    pub(super) buckets: u32,
+    pub(super) seed: u32,
+}
+
+impl HashPartition {
+    /// Buckets by the hash of `columns`, which must be key columns.
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>, buckets: u32) -> Self {
+        Self { columns: columns.into_iter().map(Into::into).collect(), buckets, seed: 0 }
+    }
+
+    /// The seed of the hash; 0 unless set.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u32) -> Self {
+        self.seed = seed;
+        self
+    }
+}
+
+impl FromStr for HashPartition {
+    type Err = Error;
+
+    /// Takes `columns:buckets` or `columns:buckets:seed`, the columns separated by commas.
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = || {
+            Error::invalid(format!(
+                "no hash partition \"{text}\"; it is written as columns:buckets, for example id,name:4"
+            ))
+        };
+        let mut parts = text.split(':');
+        let columns = column_list(parts.next().unwrap_or_default()).ok_or_else(refuse)?;
+        let buckets = parts.next().and_then(|part| part.trim().parse().ok()).ok_or_else(refuse)?;
+        let seed = match parts.next() {
+            Some(part) => part.trim().parse().map_err(|_| refuse())?,
+            None => 0,
+        };
+        if parts.next().is_some() {
+            return Err(refuse());
+        }
+        Ok(Self::new(columns, buckets).with_seed(seed))
+    }
+}
+
+/// Ranges of some key columns: everything before the first split, between neighbouring splits, and from the last on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RangePartition {
+    pub(super) columns: Vec<String>,
+    pub(super) splits: Vec<Vec<Literal>>,
+}
+
+impl RangePartition {
+    /// Ranges of `columns`, which must be key columns, divided at `splits`: a value for each column. A row that equals a
+    /// split belongs to the range it begins.
+    pub fn new<S: Into<String>>(
+        columns: impl IntoIterator<Item = S>,
+        splits: impl IntoIterator<Item = Vec<Literal>>,
+    ) -> Self {
+        Self { columns: columns.into_iter().map(Into::into).collect(), splits: splits.into_iter().collect() }
+    }
+}
+
+impl FromStr for RangePartition {
+    type Err = Error;
+
+    /// Takes `columns:split|split|…`, columns and the values of a split separated by commas.
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = || {
+            Error::invalid(format!(
+                "no range partition \"{text}\"; it is written as columns:split|split, for example year:2020|2024"
+            ))
+        };
+        let (columns, splits) = text.split_once(':').ok_or_else(refuse)?;
+        let columns = column_list(columns).ok_or_else(refuse)?;
+        let values = |split: &str| split.split(',').map(Literal::from).collect::<Vec<_>>();
+        let splits: Vec<_> = splits.split('|').map(values).collect();
+        if splits.iter().any(|split| split.len() != columns.len()) {
+            return Err(refuse());
+        }
+        Ok(Self::new(columns, splits))
+    }
+}
+
+fn column_list(text: &str) -> Option<Vec<String>> {
+    let columns: Vec<_> = text.split(',').map(|name| name.trim().to_string()).collect();
+    columns.iter().all(|name| !name.is_empty()).then_some(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pilaster_core::lit;
+
+    #[test]
+    fn partitions_are_read_from_text() {
+        let hash: HashPartition = "a, b:4:7".parse().unwrap();
+        assert_eq!(hash, HashPartition::new(["a", "b"], 4).with_seed(7));
+        let range: RangePartition = "a,b:1,x|2,y".parse().unwrap();
+        let splits = [vec![lit("1"), lit("x")], vec![lit("2"), lit("y")]];
+        assert_eq!(range, RangePartition::new(["a", "b"], splits));
+        for bad in ["", "a", "a:", "a:x", ":4", "a:4:", "a:4:5:6"] {
+            assert!(bad.parse::<HashPartition>().is_err(), "{bad}");
+        }
+        for bad in ["", "a", ":4", "a,b:1|2"] {
+            assert!(bad.parse::<RangePartition>().is_err(), "{bad}");
+        }
+    }
+}
