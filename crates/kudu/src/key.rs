@@ -85,6 +85,57 @@ pub fn decode_last(data_type: KuduType, encoded: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
+/// The stored forms (see [`encode`]) of all columns of a compound key.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Corrupt`] if the bytes are not a key of these types.
+pub fn decode_all(types: &[KuduType], encoded: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut rest = encoded;
+    let mut stored = Vec::with_capacity(types.len());
+    for (number, data_type) in types.iter().enumerate() {
+        if number.saturating_add(1) == types.len() {
+            stored.push(decode_last(*data_type, rest)?);
+            break;
+        }
+        let short = || Error::corrupt(format!("a {data_type} in the key"), "the end of the key");
+        match data_type.physical() {
+            Physical::Fixed(width) => {
+                let (value, after) = rest.split_at_checked(width).ok_or_else(short)?;
+                stored.push(decode_last(*data_type, value)?);
+                rest = after;
+            }
+            Physical::Binary => {
+                let (value, after) = decode_terminated(rest).ok_or_else(short)?;
+                stored.push(value);
+                rest = after;
+            }
+            Physical::Bool => return Err(Error::corrupt("a type that can be a key", data_type)),
+        }
+    }
+    Ok(stored)
+}
+
+/// The bytes up to the terminator, zeros as they were, and what comes after it.
+fn decode_terminated(encoded: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut value = Vec::new();
+    let mut at = 0usize;
+    loop {
+        let byte = *encoded.get(at)?;
+        at = at.checked_add(1)?;
+        if byte != 0 {
+            value.push(byte);
+            continue;
+        }
+        let escape = *encoded.get(at)?;
+        at = at.checked_add(1)?;
+        match escape {
+            0 => return Some((value, encoded.get(at..)?)),
+            1 => value.push(0),
+            _ => return None,
+        }
+    }
+}
+
 /// A separator between two neighbouring keys, as Kudu's value index holds it: `key` cut one byte after where it stops
 /// agreeing with `before`.
 pub fn separator<'a>(before: &[u8], key: &'a [u8]) -> &'a [u8] {
@@ -143,6 +194,21 @@ mod tests {
         fn strings_before_others_compare_as_they_do(a in prop::collection::vec(0u8..3, 0..6), b in prop::collection::vec(0u8..3, 0..6)) {
             let key = |v: &[u8]| encoded(KuduType::String, v, KeyPart::NotLast);
             prop_assert_eq!(a.cmp(&b), key(&a).cmp(&key(&b)));
+        }
+
+        #[test]
+        fn compound_keys_come_apart_again(
+            a in prop::collection::vec(0u8..3, 0..6),
+            b in any::<i32>(),
+            c in prop::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let types = [KuduType::String, KuduType::Int32, KuduType::Binary];
+            let mut key = encoded(KuduType::String, &a, KeyPart::NotLast);
+            key.extend(encoded(KuduType::Int32, &b.to_le_bytes(), KeyPart::NotLast));
+            key.extend(encoded(KuduType::Binary, &c, KeyPart::Last));
+            prop_assert_eq!(decode_all(&types, &key).unwrap(), vec![a, b.to_le_bytes().to_vec(), c.clone()]);
+            // Any bytes are a key or an error.
+            let _ = decode_all(&types, &c);
         }
 
         #[test]

@@ -30,7 +30,8 @@ pub(crate) use pbc::tests::file_of;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use rocks_log::parse_rocks_log;
 
-pub(crate) use blocks::{BlockMap, FilePool};
+pub(crate) use blocks::{BlockMap, BlockPlace, FilePool};
 pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
 pub(crate) use pbc::{Pbc, Torn};
 pub use roots::{FsRoots, discover};
+pub(crate) use scavenge::nameless_files;

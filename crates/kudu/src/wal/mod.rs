@@ -20,11 +20,11 @@ mod segment;
 
 pub(crate) use coverage::Coverage;
 pub use describe::LogLine;
-pub(crate) use describe::lines;
+pub(crate) use describe::{Secrets, lines};
 pub(crate) use memory::MemoryRows;
 pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use row_ops::parse_rows;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use segment::parse_segment;
-pub(crate) use segment::{Log, SegmentEnd, read_log};
+pub(crate) use segment::{Log, Segment, SegmentEnd, read_headers, read_log};
