@@ -284,6 +284,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk::<4>().map(|four| u32::from_le_bytes(*four))
 }
 
+/// How many zeros come first.
+fn leading_zeros(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let blocks = bytes.chunks_exact(ZEROS.len()).take_while(|block| *block == ZEROS).count();
+    let start = blocks.saturating_mul(ZEROS.len());
+    let rest = bytes.get(start..).unwrap_or_default();
+    start.saturating_add(rest.iter().take_while(|byte| **byte == 0).count())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// 12-byte headers without an uncompressed length.
@@ -379,8 +388,21 @@ impl EntryReader<'_> {
 
     /// The first valid header at or after `from`.
     fn next_header(&self, from: usize) -> Option<usize> {
-        let last = self.end.saturating_sub(self.form.header_bytes());
-        (from..last.saturating_add(1)).find(|at| self.header(*at).is_some())
+        let length = self.form.header_bytes();
+        let last = self.end.saturating_sub(length);
+        let mut at = from;
+        while at <= last {
+            // Preallocated space is megabytes of zeros, and a header has other bytes.
+            let zeros = self.bytes.get(at..self.end).map_or(0, leading_zeros);
+            if zeros >= length {
+                at = at.saturating_add(zeros).saturating_sub(length.saturating_sub(1));
+            } else if self.header(at).is_some() {
+                return Some(at);
+            } else {
+                at = at.saturating_add(1);
+            }
+        }
+        None
     }
 
     fn entry(&self, at: usize) -> Result<(LogEntryBatchPb, usize)> {
@@ -410,5 +432,77 @@ impl EntryReader<'_> {
         let batch = <LogEntryBatchPb as prost::Message>::decode(message)
             .map_err(|error| Error::corrupt("a LogEntryBatchPB message", error))?;
         Ok((batch, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment_of(entries: &[&[u8]], behind: &[u8]) -> Bytes {
+        let mut bytes = HEADER_MAGIC.to_vec();
+        // Sequence number 7, an empty schema.
+        let header = [0x30, 7, 0x3a, 0];
+        bytes.extend((header.len() as u32).to_le_bytes());
+        bytes.extend(header);
+        entries.iter().for_each(|payload| bytes.extend(entry_of(payload)));
+        bytes.extend(behind);
+        bytes.into()
+    }
+
+    fn entry_of(payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u32).to_le_bytes();
+        let mut entry = [length, length, crc32c(payload).to_le_bytes()].concat();
+        entry.extend(crc32c(&entry).to_le_bytes());
+        entry.extend(payload);
+        entry
+    }
+
+    fn parse(bytes: &Bytes) -> Segment {
+        parse_segment(Path::new("wal-000000007"), "wal", bytes, &Limits::default()).unwrap().unwrap()
+    }
+
+    /// A batch of one COMMIT.
+    const COMMIT: &[u8] = &[0x0a, 2, 8, 2];
+
+    #[test]
+    fn space_behind_the_last_entry_is_no_damage() {
+        for zeros in [16, 4096, 100_000] {
+            let segment = parse(&segment_of(&[COMMIT, COMMIT], &vec![0; zeros]));
+            assert_eq!((segment.entries.len(), segment.end), (2, SegmentEnd::Preallocated));
+            assert!(segment.findings.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_entry_behind_zeros_is_found_and_the_zeros_are_damage() {
+        for zeros in [1, 15, 16, 17, 4095, 4096, 5000, 20_000] {
+            let mut behind = vec![0; zeros];
+            behind.extend(entry_of(COMMIT));
+            let segment = parse(&segment_of(&[COMMIT], &behind));
+            assert_eq!((segment.entries.len(), segment.gaps.as_slice()), (2, &[1][..]), "{zeros}");
+            assert_eq!(segment.findings.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_without_what_follows() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = FilePool::new(None);
+        std::fs::write(folder.path().join("wal-000000001"), segment_of(&[], b"no entries at all")).unwrap();
+        std::fs::write(folder.path().join("wal-000000009"), b"damaged header").unwrap();
+        std::fs::write(folder.path().join("wal-000000010"), [0; 100]).unwrap();
+        let segments = read_headers(folder.path(), &pool, &Limits::default());
+        let found: Vec<_> = segments.iter().map(|s| (s.sequence, s.schema.is_some())).collect();
+        assert_eq!(found, [(7, true), (9, false)]);
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let bytes = segment_of(&[COMMIT], &[]);
+        let source = pilaster_core::source::MemorySource::new("wal", bytes);
+        let limits = Limits { log_bytes: 10, ..Limits::default() };
+        let error = read_segment(Path::new("wal-000000001"), &source, &limits).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::LimitExceeded { limit: "log_bytes", .. }), "{error}");
     }
 }
