@@ -11,15 +11,26 @@ pub struct Limits {
     pub block_bytes: u64,
     /// Largest block or page after decompression and decoding, in bytes.
     pub decoded_bytes: u64,
+    /// Largest file of small records that is read in one piece, in bytes: superblocks, the records of a container.
+    pub record_file_bytes: u64,
+    /// Largest log, or segment of one, that is read in one piece, in bytes.
+    pub log_bytes: u64,
     /// Deepest nesting of an index tree or a nested type.
     pub depth: u32,
 }
 
 impl Default for Limits {
-    /// 64 MiB of metadata, 256 MiB per block before and after decoding, 32 levels.
+    /// 64 MiB of metadata, 256 MiB per block before and after decoding, 512 MiB of records, 4 GiB of log, 32 levels.
     fn default() -> Self {
         const MIB: u64 = 1 << 20;
-        Self { metadata_bytes: 64 * MIB, block_bytes: 256 * MIB, decoded_bytes: 256 * MIB, depth: 32 }
+        Self {
+            metadata_bytes: 64 * MIB,
+            block_bytes: 256 * MIB,
+            decoded_bytes: 256 * MIB,
+            record_file_bytes: 512 * MIB,
+            log_bytes: 4096 * MIB,
+            depth: 32,
+        }
     }
 }
 
@@ -46,6 +57,22 @@ impl Limits {
     /// [`ErrorKind::LimitExceeded`]
     pub fn decoded(&self, bytes: u64) -> Result<usize> {
         within("decoded_bytes", self.decoded_bytes, bytes)
+    }
+
+    /// The length of a file of records as a `usize`, if it is within the limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`]
+    pub fn record_file(&self, bytes: u64) -> Result<usize> {
+        within("record_file_bytes", self.record_file_bytes, bytes)
+    }
+
+    /// The length of a log as a `usize`, if it is within the limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`]
+    pub fn log(&self, bytes: u64) -> Result<usize> {
+        within("log_bytes", self.log_bytes, bytes)
     }
 }
 

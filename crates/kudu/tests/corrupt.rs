@@ -99,7 +99,13 @@ fn real_samples() -> Vec<Sample> {
 }
 
 fn small_limits() -> Limits {
-    Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 17, decoded_bytes: 1 << 17, depth: 8 }
+    Limits {
+        metadata_bytes: 1 << 16,
+        block_bytes: 1 << 17,
+        decoded_bytes: 1 << 17,
+        depth: 8,
+        ..Limits::default()
+    }
 }
 
 fn options(verify_checksums: bool) -> CFileReaderOptions {

@@ -276,7 +276,7 @@ mod tests {
             writer.finish().unwrap();
             let servers = discover(&[folder.path().to_path_buf()], None).unwrap();
             let pool = FilePool::new(None);
-            let map = servers[0].blocks(&pool).unwrap();
+            let map = servers[0].blocks(&pool, &pilaster_core::Limits::default()).unwrap();
             assert!(map.findings.is_empty(), "{:?}", map.findings);
             assert_eq!(map.places.len(), contents.len());
             for (id, content) in (1..).zip(&contents) {

@@ -4,7 +4,9 @@
 //! | "kuduenc" | algorithm, 1 | file key, 32, encrypted with the server key | zeros, 24 | AES-CTR body |
 //! ```
 //!
-//! The counter is the file offset / 16, the header included. Zeros were never encrypted: preallocated space.
+//! The counter is the file offset / 16, the header included. Zeros were never encrypted: preallocated space. Kudu asks of
+//! each stretch it reads whether all of it is zero; here every 16 bytes are asked, because stretches are longer. Where space
+//! begins inside 16 bytes the few zeros in them come out as other bytes; who must know reads them alone.
 
 use std::ops::Range;
 
@@ -183,7 +185,7 @@ impl Source for DecryptingSource {
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         let stored = self.inner.read_at(range.clone())?;
-        if stored.iter().all(|byte| *byte == 0) {
+        if is_zero(&stored) {
             return Ok(stored);
         }
         let mut clear = stored.to_vec();
@@ -192,15 +194,26 @@ impl Source for DecryptingSource {
         let first = clear.len().min(16usize.saturating_sub(lead) % 16);
         let (head, body) = clear.split_at_mut(first);
         if !head.is_empty() {
-            xor(head, self.key.stream(counter).get(lead..).unwrap_or_default());
+            // A few zeros are chance, unless more follow.
+            if !(is_zero(head) && body.get(..16).is_some_and(is_zero)) {
+                xor(head, self.key.stream(counter).get(lead..).unwrap_or_default());
+            }
             counter = counter.saturating_add(1);
         }
+        let mut is_space = false;
         for block in body.chunks_mut(16) {
-            xor(block, &self.key.stream(counter));
+            is_space = is_zero(block) && (block.len() == 16 || is_space);
+            if !is_space {
+                xor(block, &self.key.stream(counter));
+            }
             counter = counter.saturating_add(1);
         }
         Ok(clear.into())
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 fn xor(bytes: &mut [u8], stream: &[u8]) {

@@ -35,8 +35,9 @@ pub(crate) use rocks_log::parse_rocks_log;
 
 pub use block_writer::BlockManager;
 pub(crate) use block_writer::{BlockWriter, WrittenBlock};
-pub(crate) use blocks::{BlockMap, FilePool};
+pub(crate) use blocks::{BlockMap, BlockPlace, FilePool};
 pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
 pub(crate) use new_root::{NewRoot, new_uuid, now_micros, sync_folder, write_durably};
 pub(crate) use pbc::{Pbc, Torn, single_record_file};
 pub use roots::{FsRoots, discover};
+pub(crate) use scavenge::nameless_files;

@@ -148,6 +148,12 @@ mod tests {
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].uuid, root.uuid);
         assert!(servers[0].findings.is_empty());
-        assert!(servers[0].blocks(&servers[0].pool()).unwrap().findings.is_empty());
+        assert!(
+            servers[0]
+                .blocks(&servers[0].pool(), &pilaster_core::Limits::default())
+                .unwrap()
+                .findings
+                .is_empty()
+        );
     }
 }

@@ -11,7 +11,8 @@
 //! that is how crashes look, not damage.
 
 use bytes::Bytes;
-use pilaster_core::{Error, Result, Source};
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result, Source};
 use pilaster_encoding::checksum::{crc32c, crc32c_append};
 use prost::Message;
 
@@ -19,8 +20,6 @@ use crate::messages::ContainerSupHeaderPb;
 
 const MAGIC: &[u8; 8] = b"kuducntr";
 const PART: &str = "protobuf container";
-/// Kudu's own limit of a message.
-const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// A container file, read as far as it can be.
 #[derive(Debug, Default)]
@@ -43,21 +42,35 @@ pub(crate) enum Torn {
 }
 
 impl Pbc {
-    /// Reads all records.
+    /// Reads all records of a file that is within the default limits.
     pub fn read(source: &dyn Source) -> Result<Self> {
+        Self::read_within(source, &Limits::default())
+    }
+
+    /// Reads all records.
+    pub fn read_within(source: &dyn Source, limits: &Limits) -> Result<Self> {
         let name = source.name();
-        if source.size() > MAX_FILE_BYTES {
-            return Err(
-                Error::corrupt(format!("at most {MAX_FILE_BYTES} bytes"), source.size()).at(name, 0, PART)
-            );
-        }
+        limits.record_file(source.size()).at(name, 0, PART)?;
         let bytes = source.read_at(0..source.size())?;
-        Self::parse(name, &bytes)
+        let mut file = Self::parse(name, &bytes)?;
+        // Where the file is encrypted, zeros behind the last record may look like other bytes.
+        if let Some(Torn::Corrupt(error)) = &file.torn
+            && let Some(at) = error.position().map(|position| position.offset)
+            && source.read_at(at..source.size())?.iter().all(|byte| *byte == 0)
+        {
+            file.torn = Some(Torn::Incomplete(at));
+        }
+        Ok(file)
     }
 
     /// The only message of a file that holds one.
     pub fn single(source: &dyn Source) -> Result<Bytes> {
-        let mut file = Self::read(source)?;
+        Self::single_within(source, &Limits::default())
+    }
+
+    /// As [`Pbc::single`], of a file as large as the caller allows.
+    pub fn single_within(source: &dyn Source, limits: &Limits) -> Result<Bytes> {
+        let mut file = Self::read_within(source, limits)?;
         if !file.records.is_empty() {
             return Ok(file.records.swap_remove(0).1);
         }

@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilaster_core::verify::Severity;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result};
 
 use super::blocks::{BlockMap, BlockPlace};
 use super::rocks_log;
 use crate::messages::{self, BlockRecordPb, required};
 
 /// Adds the blocks of a data directory (`<root>/data`).
-pub(super) fn add_blocks(data: &Path, map: &mut BlockMap) -> Result<()> {
-    for (key, value) in pairs(&data.join("rdb"))? {
+pub(super) fn add_blocks(data: &Path, limits: &Limits, map: &mut BlockMap) -> Result<()> {
+    for (key, value) in pairs(&data.join("rdb"), limits)? {
         match parse(data, &key, &value) {
             Ok((id, place)) => {
                 let size = std::fs::metadata(&place.file).map(|metadata| metadata.len()).unwrap_or_default();
@@ -30,8 +30,8 @@ pub(super) fn add_blocks(data: &Path, map: &mut BlockMap) -> Result<()> {
 }
 
 #[cfg(feature = "rocksdb")]
-fn pairs(folder: &Path) -> Result<rocks_log::Pairs> {
-    match rocks_log::read_logs(folder) {
+fn pairs(folder: &Path, limits: &Limits) -> Result<rocks_log::Pairs> {
+    match rocks_log::read_logs(folder, limits) {
         Err(error) if matches!(error.kind(), pilaster_core::ErrorKind::Unsupported { .. }) => {
             read_tables(folder)
         }
@@ -40,8 +40,8 @@ fn pairs(folder: &Path) -> Result<rocks_log::Pairs> {
 }
 
 #[cfg(not(feature = "rocksdb"))]
-fn pairs(folder: &Path) -> Result<rocks_log::Pairs> {
-    rocks_log::read_logs(folder)
+fn pairs(folder: &Path, limits: &Limits) -> Result<rocks_log::Pairs> {
+    rocks_log::read_logs(folder, limits)
 }
 
 /// Reads the database through RocksDB itself, without writing to it.

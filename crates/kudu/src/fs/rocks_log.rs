@@ -14,7 +14,7 @@ use std::path::Path;
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::source::{FileSource, Source};
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result};
 use pilaster_encoding::checksum::crc32c;
 use pilaster_encoding::varint;
 
@@ -23,7 +23,6 @@ use super::file_blocks::entries;
 const BLOCK_BYTES: usize = 32 * 1024;
 const FRAGMENT_HEADER_BYTES: usize = 7;
 const PART: &str = "rocksdb log";
-const MAX_LOG_BYTES: u64 = 1 << 30;
 
 /// Every key and value of a database folder.
 pub(super) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -32,27 +31,21 @@ pub(super) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Unsupported`] if it has tables too.
-pub(super) fn read_logs(folder: &Path) -> Result<Pairs> {
+pub(super) fn read_logs(folder: &Path, limits: &Limits) -> Result<Pairs> {
     let files = entries(folder);
     let with_extension = |wanted: &str| {
         files.iter().filter(|path| path.extension().is_some_and(|found| found == wanted)).collect::<Vec<_>>()
     };
     if let Some(table) = with_extension("sst").first() {
         return Err(Error::unsupported(
-            "block records in RocksDB tables; build with `--features rocksdb`, or flush nothing and copy the logs only",
+            "block records in RocksDB tables (block manager \"logr\"): this program was built without RocksDB; build it with `cargo build --release --features rocksdb`",
         )
         .at(&table.display().to_string(), 0, ""));
     }
     let mut pairs = Pairs::new();
     for log in with_extension("log") {
         let source = FileSource::open(log)?;
-        if source.size() > MAX_LOG_BYTES {
-            return Err(Error::corrupt(format!("at most {MAX_LOG_BYTES} bytes"), source.size()).at(
-                source.name(),
-                0,
-                PART,
-            ));
-        }
+        limits.log(source.size()).at(source.name(), 0, PART)?;
         let bytes = source.read_at(0..source.size())?;
         for (offset, batch) in batches(&bytes).at(source.name(), 0, PART)? {
             apply(&batch, &mut pairs).at(source.name(), offset as u64, PART)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pilaster_core::source::FileSource;
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result};
 
 use super::blocks::{BlockMap, FilePool};
 use super::encryption::ServerKey;
@@ -109,7 +109,7 @@ impl FsRoots {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::Unsupported`] if a block manager cannot be read by this build.
-    pub(crate) fn blocks(&self, pool: &FilePool) -> Result<BlockMap> {
+    pub(crate) fn blocks(&self, pool: &FilePool, limits: &Limits) -> Result<BlockMap> {
         let mut map = BlockMap::default();
         for data in self.folders("data") {
             let (kind, block_bytes) = match read_dir_instance(&data) {
@@ -127,7 +127,7 @@ impl FsRoots {
             match kind.as_str() {
                 "log" => log_blocks::add_blocks(&data, block_bytes, pool, &mut map),
                 "file" => file_blocks::add_blocks(&data, &mut map),
-                "logr" => rocks_blocks::add_blocks(&data, &mut map)?,
+                "logr" => rocks_blocks::add_blocks(&data, limits, &mut map)?,
                 other => {
                     return Err(Error::unsupported(format!("block manager \"{other}\"")).at(
                         &data.display().to_string(),

@@ -18,14 +18,14 @@ const LONGEST_FOOTER_BYTES: usize = 65_536;
 
 /// A CFile without an id; ids ascend with the offset in a container, so its own lies between those of its neighbours.
 #[derive(Debug)]
-pub(super) struct NamelessFile {
+pub(crate) struct NamelessFile {
     pub place: BlockPlace,
     pub ids: Range<u64>,
     pub metadata: CFileMetadata,
 }
 
 /// The CFiles of a container that no record covers, by offset.
-pub(super) fn nameless_files(container: &Container, pool: &FilePool) -> Result<Vec<NamelessFile>> {
+pub(crate) fn nameless_files(container: &Container, pool: &FilePool) -> Result<Vec<NamelessFile>> {
     let source = pool.file(&container.data)?;
     let known = &container.known;
     let step = container.block_bytes.max(512);

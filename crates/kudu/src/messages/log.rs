@@ -143,6 +143,9 @@ pub(crate) struct WriteRequestPb {
     pub schema: Option<SchemaPb>,
     #[prost(message, optional, tag = "3")]
     pub row_operations: Option<RowOperationsPb>,
+    /// A signed token, as it is: a secret.
+    #[prost(bytes = "vec", optional, tag = "6")]
+    pub authz_token: Option<Vec<u8>>,
     #[prost(int64, optional, tag = "7")]
     pub txn_id: Option<i64>,
     #[prost(message, optional, tag = "8")]

@@ -174,6 +174,7 @@ impl TableColumn {
                 is_immutable: false,
                 is_auto_incrementing: false,
                 comment: None,
+                is_opaque: false,
             },
             varchar_length,
             field: Field::new(name, working, is_nullable),

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use pilaster_core::{Error, Finding, Result};
+use pilaster_core::{Error, Finding, Limits, Result};
 
 use super::lenient;
 use super::superblock::{TabletMetadata, TabletState};
 use crate::fs::{BlockKind, BlockMap, FilePool, FsRoots, Pbc, WantedBlock};
-use crate::wal::{Log, read_log};
+use crate::wal::read_headers;
 
 /// A tablet and how sure it is what its superblock said.
 #[derive(Debug)]
@@ -22,11 +22,11 @@ pub(crate) struct FoundTablet {
 }
 
 /// All tablets of a server.
-pub(crate) fn find_tablets(roots: &FsRoots, pool: &FilePool) -> Vec<FoundTablet> {
+pub(crate) fn find_tablets(roots: &FsRoots, pool: &FilePool, limits: &Limits) -> Vec<FoundTablet> {
     let mut found: BTreeMap<String, FoundTablet> = BTreeMap::new();
     for folder in roots.folders("tablet-meta") {
         for (id, path) in tablet_files(&folder) {
-            if let Some(tablet) = read_superblock(&id, &path, roots, pool) {
+            if let Some(tablet) = read_superblock(&id, &path, roots, pool, limits) {
                 let known = found.entry(id).or_insert(tablet);
                 debug_assert_eq!(known.metadata.tablet_id.len(), 32);
             }
@@ -34,7 +34,7 @@ pub(crate) fn find_tablets(roots: &FsRoots, pool: &FilePool) -> Vec<FoundTablet>
     }
     for id in logged_tablets(roots) {
         if !found.contains_key(&id)
-            && let Some(tablet) = without_superblock(&id, roots, pool)
+            && let Some(tablet) = without_superblock(&id, roots, pool, limits)
         {
             found.insert(id, tablet);
         }
@@ -42,9 +42,15 @@ pub(crate) fn find_tablets(roots: &FsRoots, pool: &FilePool) -> Vec<FoundTablet>
     found.into_values().collect()
 }
 
-fn read_superblock(id: &str, path: &Path, roots: &FsRoots, pool: &FilePool) -> Option<FoundTablet> {
+fn read_superblock(
+    id: &str,
+    path: &Path,
+    roots: &FsRoots,
+    pool: &FilePool,
+    limits: &Limits,
+) -> Option<FoundTablet> {
     let name = path.display().to_string();
-    let file = pool.content(path).and_then(|source| Pbc::read(source.as_ref()));
+    let file = pool.content(path).and_then(|source| Pbc::read_within(source.as_ref(), limits));
     let error = match file {
         Ok(mut file) => {
             if let Some((_, record)) = file.records.first() {
@@ -73,7 +79,7 @@ fn read_superblock(id: &str, path: &Path, roots: &FsRoots, pool: &FilePool) -> O
     let error = error.unwrap_or_else(|| {
         Error::corrupt("a superblock", "the end of the file").at(&name, 0, "tablet superblock")
     });
-    let mut tablet = without_superblock(id, roots, pool).unwrap_or_else(|| FoundTablet {
+    let mut tablet = without_superblock(id, roots, pool, limits).unwrap_or_else(|| FoundTablet {
         metadata: TabletMetadata { state: TabletState::Unknown, ..TabletMetadata::unknown(id) },
         damage: None,
         lacks_rowsets: true,
@@ -96,24 +102,25 @@ fn sound(name: &str, id: &str, record: &Bytes) -> Result<TabletMetadata> {
 }
 
 /// A tablet of which only a log is left, or an unfinished copy of its superblock.
-fn without_superblock(id: &str, roots: &FsRoots, pool: &FilePool) -> Option<FoundTablet> {
+fn without_superblock(id: &str, roots: &FsRoots, pool: &FilePool, limits: &Limits) -> Option<FoundTablet> {
     let place = format!("tablet {id}");
     let damage = Some(Finding::from_error(&Error::corrupt("a superblock", "none"), &place, None));
     for path in unfinished_copies(id, roots) {
         let name = path.display().to_string();
-        let record = pool.content(&path).and_then(|source| Pbc::single(source.as_ref()));
+        let record = pool.content(&path).and_then(|source| Pbc::single_within(source.as_ref(), limits));
         if let Ok(metadata) = record.and_then(|record| sound(&name, id, &record)) {
             return Some(FoundTablet { metadata, damage, lacks_rowsets: false });
         }
     }
-    let log = log_of(id, roots, pool);
-    let first = log.segments.iter().find(|segment| segment.schema.is_some())?;
-    let metadata = TabletMetadata {
+    let segments = read_headers(&log_folder(id, roots)?, pool, limits);
+    let first = segments.iter().find(|segment| segment.schema.is_some())?;
+    let mut metadata = TabletMetadata {
         schema: first.schema.clone()?,
         schema_version: first.schema_version,
         state: TabletState::Unknown,
         ..TabletMetadata::unknown(id)
     };
+    metadata.mark_catalog();
     Some(FoundTablet { metadata, damage, lacks_rowsets: true })
 }
 
@@ -140,10 +147,6 @@ pub(super) fn log_folder(id: &str, roots: &FsRoots) -> Option<PathBuf> {
     let recovery = folders.iter().map(|folder| folder.join(format!("{id}.recovery")));
     let plain = folders.iter().map(|folder| folder.join(id));
     recovery.chain(plain).find(|folder| folder.is_dir())
-}
-
-fn log_of(id: &str, roots: &FsRoots, pool: &FilePool) -> Log {
-    log_folder(id, roots).map(|folder| read_log(&folder, pool)).unwrap_or_default()
 }
 
 fn tablet_files(folder: &Path) -> Vec<(String, PathBuf)> {

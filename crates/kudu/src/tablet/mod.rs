@@ -10,6 +10,7 @@ mod array_cell;
 mod belonging;
 mod cells;
 mod change;
+mod choice;
 mod delta;
 mod found;
 mod history;
@@ -22,6 +23,7 @@ mod partition;
 mod probe;
 mod rebuild;
 mod replica;
+mod restore;
 mod rowset;
 mod rowset_report;
 mod salvage;
@@ -29,23 +31,25 @@ mod schema;
 mod superblock;
 mod table;
 mod tablet_rows;
+mod verify;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use array_cell::parse_array_cells;
 pub(crate) use belonging::assign_tables;
 pub(crate) use cells::to_array as cells_to_array;
 pub(crate) use change::{ChangeBuilder, ChangeKind, ChangeList};
+pub(crate) use choice::open_best;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use delta::DeltaFile;
-pub(crate) use found::find_tablets;
+pub(crate) use found::{FoundTablet, find_tablets};
 pub(crate) use history::History;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use lenient::parse as parse_damaged_superblock;
 pub(crate) use opening::log_damage;
 pub use partition::Partition;
-pub(crate) use rebuild::rebuild_rowsets;
+pub(crate) use rebuild::{belongs_to_undo, key_columns, rebuild_rowsets};
 pub use replica::LogUse;
-pub(crate) use replica::{Replica, Tablet, voters};
+pub(crate) use replica::{Replica, Tablet, Witness, voters};
 pub(crate) use rowset::{Blocks, RowSet, Snapshot};
 pub use schema::{KuduColumn, KuduSchema};
 pub(crate) use superblock::TransactionState;

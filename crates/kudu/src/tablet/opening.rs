@@ -7,16 +7,19 @@
 //! | anything else, and the log holds every operation since the first | everything from the log; warnings |
 //! | anything else | errors: a scan stops; [`super::salvage`] gives what is left |
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pilaster_core::Error;
 use pilaster_core::verify::{Finding, Severity};
 
-use super::replica::{LogUse, Replica, Tablet};
+use super::replica::{LogUse, Replica, Tablet, Witness};
 use super::rowset::{Damage, DamagedPart, RowSet, Snapshot};
 use super::superblock::{TabletMetadata, TabletState};
 use crate::messages::op_type;
-use crate::wal::{Coverage, Log, LogReport, MemoryRows, Method, Replay, SegmentEnd, Uncommitted, read_log};
+use crate::wal::{
+    Coverage, Log, LogReport, MemoryRows, Method, Replay, Segment, SegmentEnd, Uncommitted, read_log,
+};
 
 impl Replica {
     /// Opens rowsets and replays the log.
@@ -68,6 +71,7 @@ impl Replica {
             }
             warnings.extend(self.left_out(&played.report));
         }
+        errors.extend(self.half_copied());
         errors.extend(warnings);
         self.tablet(rowsets, played, errors)
     }
@@ -78,9 +82,20 @@ impl Replica {
         for metadata in &self.metadata.rowsets {
             let (rowset, mut found) =
                 RowSet::open(metadata.clone(), &self.metadata.schema, self.blocks.clone());
-            for Damage { finding, .. } in &mut found {
-                finding.part =
-                    format!("rowset {} of tablet {}: {}", metadata.id, self.metadata.tablet_id, finding.part);
+            let name = format!("rowset {} of tablet {}", metadata.id, self.metadata.tablet_id);
+            for Damage { finding, part } in &mut found {
+                // The index of a compound key has its columns too.
+                if let (DamagedPart::Column(column), Some(rowset)) = (&*part, &rowset)
+                    && rowset.restore_key_column(&self.metadata.schema, column).is_ok()
+                {
+                    *part = DamagedPart::Derivable;
+                    finding.message.push_str("; the key column was made again from the index of keys");
+                }
+                if *finding.path == *format!("rowset {}", metadata.id) {
+                    (finding.path, finding.part) = (Arc::from(name.as_str()), "block".to_string());
+                } else {
+                    finding.part = format!("{name}: {}", finding.part);
+                }
             }
             rowsets.extend(rowset);
             damage.append(&mut found);
@@ -88,9 +103,15 @@ impl Replica {
         (rowsets, damage)
     }
 
-    /// The log, as far as it can be read.
+    /// The log, as far as it can be read, with what others know to follow it.
     pub fn log(&self) -> Log {
-        self.log_folder().map(|folder| read_log(&folder, &self.blocks.pool)).unwrap_or_default()
+        let read = |folder: PathBuf| read_log(&folder, &self.blocks.pool, self.limits());
+        let mut log = self.log_folder().map(read).unwrap_or_default();
+        if let Some(tail) = &self.witness.tail {
+            let last = log.segments.last().map_or(0, |segment| segment.sequence);
+            log.segments.push(Segment { sequence: last.saturating_add(1), ..Segment::clone(tail) });
+        }
+        log
     }
 
     pub(super) fn play(
@@ -100,7 +121,11 @@ impl Replica {
         rowsets: &mut [RowSet],
         method: Method,
     ) -> Played {
-        let uncommitted = if self.voters == 1 { Uncommitted::Apply } else { Uncommitted::Leave };
+        let uncommitted = match (self.voters.len(), &self.witness) {
+            (1, _) | (_, Witness { is_majority: true, .. }) => Uncommitted::Apply,
+            (_, Witness { committed: Some(index), .. }) => Uncommitted::Until(*index),
+            _ => Uncommitted::Leave,
+        };
         let mut replay = Replay::new(metadata, rowsets, method);
         replay.play(log, uncommitted);
         let findings = std::mem::take(&mut replay.report.findings);
@@ -127,6 +152,7 @@ impl Replica {
             Some(schema) if self.metadata_damage.is_some() => {
                 metadata.schema = schema.clone();
                 metadata.schema_version = first.schema_version;
+                metadata.mark_catalog();
             }
             Some(_) => {}
             None if self.metadata_damage.is_some() || has_alterations(log) => return None,
@@ -180,12 +206,20 @@ impl Replica {
             && (knows_schema || !has_alterations(log))
     }
 
-    fn finding(&self, error: &Error) -> Finding {
+    pub(super) fn finding(&self, error: &Error) -> Finding {
         Finding::from_error(error, &format!("tablet {}", self.metadata.tablet_id), None)
     }
 
+    /// A copy from another server that was not finished lists everything and has some of it.
+    fn half_copied(&self) -> Option<Finding> {
+        (self.metadata.state == TabletState::Copying).then(|| {
+            let found = "one that is being copied from another server: what is missing cannot be told";
+            self.finding(&Error::corrupt("a whole replica", found))
+        })
+    }
+
     /// A tablet in use always has a log.
-    fn missing_log(&self, log: &Log) -> Option<Finding> {
+    pub(super) fn missing_log(&self, log: &Log) -> Option<Finding> {
         let is_used = matches!(self.metadata.state, TabletState::Ready | TabletState::Unknown);
         let is_missing = log.segments.is_empty() && log.findings.is_empty();
         (is_used && is_missing)
@@ -203,7 +237,7 @@ impl Replica {
     }
 
     fn voters_finding(&self) -> Vec<Finding> {
-        let missing = (self.voters == 0).then(|| {
+        let missing = self.voters.is_empty().then(|| {
             as_warning(
                 self.finding(&Error::corrupt("consensus-meta with the voters", "none that can be read")),
             )
@@ -213,18 +247,19 @@ impl Replica {
 
     /// Operations without COMMIT when nobody says who votes.
     fn undecidable(&self, report: &LogReport) -> Option<Finding> {
-        let first = report.uncommitted.first().filter(|_| self.voters == 0)?;
+        let first = report.uncommitted.first().filter(|_| self.voters.is_empty())?;
         let found = format!("{} from index {first} on, and nobody says who votes", report.uncommitted.len());
         Some(self.finding(&Error::corrupt("a COMMIT for every operation", found)))
     }
 
     /// Operations that only other replicas can decide.
     fn left_out(&self, report: &LogReport) -> Option<Finding> {
-        let first = report.uncommitted.first().filter(|_| self.voters > 1)?;
+        let is_open = self.voters.len() > 1 && !self.witness.is_majority;
+        let (first, last) = (report.uncommitted.first()?, report.uncommitted.last().filter(|_| is_open)?);
         Some(as_warning(self.finding(&Error::invalid(format!(
-            "{} operations (from index {first}) were replicated but not committed; {} voters decide, so they are left out",
+            "{} operations (index {first} to {last}) were replicated but not committed; {} voters decide and the logs of most are not here, so they are left out",
             report.uncommitted.len(),
-            self.voters
+            self.voters.len()
         )))))
     }
 }
@@ -258,7 +293,7 @@ fn has_alterations(log: &Log) -> bool {
 }
 
 /// A log that does not end as a server leaves it may have lost its end. Nothing proves it, so this is a warning.
-fn log_end(log: &Log) -> Option<Finding> {
+pub(super) fn log_end(log: &Log) -> Option<Finding> {
     let last = log.segments.last()?;
     let path = last.path.display().to_string();
     let end = last.entries.last().map_or(0, |(offset, _)| *offset);

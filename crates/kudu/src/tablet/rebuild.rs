@@ -4,16 +4,17 @@
 //! key, then the UNDO deltas, with ids one after the other and as many rows in each column. Deltas flushed later come
 //! anywhere behind. What breaks the pattern is left out: a rowset put together wrongly would be worse than none.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pilaster_core::{Finding, Result, Severity};
+use pilaster_core::{Finding, Result, Severity, SourceRef};
 
 use super::change::{ChangeKind, ChangeList};
 use super::delta::DeltaFile;
+use super::key_index::KeyIndex;
 use super::schema::{KuduColumn, KuduSchema};
 use super::superblock::RowSetMetadata;
-use crate::cfile::{CFileKind, CFileMetadata, CFileReader, CFileReaderOptions, MIN_KEY};
+use crate::cfile::{CFile, CFileKind, CFileMetadata, CFileReader, CFileReaderOptions, MIN_KEY};
 use crate::fs::{BlockMap, FilePool};
 
 /// A rowset in the making.
@@ -111,6 +112,63 @@ fn add_file(
     true
 }
 
+/// Which way a delta file leads, as its entries show.
+struct Direction {
+    last_row: u64,
+    /// Whether the changes of some row go back in time.
+    is_undo: bool,
+    only_deletes: bool,
+}
+
+impl Direction {
+    fn of(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
+        let file = Arc::new(DeltaFile::open(source, options)?);
+        let mut direction = Self { last_row: 0, is_undo: false, only_deletes: true };
+        let mut before: Option<(u64, u64)> = None;
+        file.cursor().for_each(0..u64::MAX, |row, timestamp, list| {
+            direction.last_row = row;
+            direction.only_deletes &= ChangeList::parse(list)?.kind == ChangeKind::Delete;
+            direction.is_undo |= before.is_some_and(|(r, t)| r == row && t > timestamp);
+            before = Some((row, timestamp));
+            Ok(())
+        })?;
+        Ok(direction)
+    }
+}
+
+/// Whether a delta file right behind the blocks of a flush is what takes its inserts back.
+pub(crate) fn belongs_to_undo(source: SourceRef, options: &CFileReaderOptions) -> Result<bool> {
+    let direction = Direction::of(source, options)?;
+    Ok(direction.is_undo || direction.only_deletes)
+}
+
+/// How many of a rowset's first columns are its key, as the index of keys shows; `None` if no number fits.
+pub(crate) fn key_columns(
+    schema: &KuduSchema,
+    rowset: &RowSetMetadata,
+    index: u64,
+    blocks: &HashMap<u64, SourceRef>,
+    options: &CFileReaderOptions,
+) -> Option<usize> {
+    let open = |id: u64, options: &CFileReaderOptions| {
+        Some(Arc::new(CFile::open(Arc::clone(blocks.get(&id)?), options).ok()?))
+    };
+    let index = open(index, options)?;
+    let mut columns = Vec::new();
+    for (column, (_, block)) in schema.columns.iter().zip(&rowset.columns) {
+        if column.is_nullable || column.is_array || !column.data_type.can_be_key() {
+            break;
+        }
+        columns.push((column.clone(), open(*block, &options.clone().with_field(column.field()))?));
+    }
+    let wanted = KeyIndex::File(index);
+    let all = wanted.keys_of(0..wanted.rows()).ok()?;
+    (2..=columns.len()).find(|count| {
+        let keys = KeyIndex::from_columns(columns.get(..*count).unwrap_or_default());
+        keys.and_then(|keys| keys.keys_of(0..keys.rows())).is_ok_and(|keys| keys == all)
+    })
+}
+
 /// Adds a delta file to the group it follows, or to the only one whose rows it can be of.
 fn add_delta(
     id: u64,
@@ -120,16 +178,8 @@ fn add_delta(
     pool: &FilePool,
 ) -> Result<bool> {
     let Some(place) = map.places.get(&id) else { return Ok(false) };
-    let file = Arc::new(DeltaFile::open(pool.block(id, place)?, &CFileReaderOptions::default())?);
-    let (mut last_row, mut is_undo, mut only_deletes) = (0, false, true);
-    let mut before: Option<(u64, u64)> = None;
-    file.cursor().for_each(0..u64::MAX, |row, timestamp, list| {
-        last_row = row;
-        only_deletes &= ChangeList::parse(list)?.kind == ChangeKind::Delete;
-        is_undo |= before.is_some_and(|(r, t)| r == row && t > timestamp);
-        before = Some((row, timestamp));
-        Ok(())
-    })?;
+    let Direction { last_row, is_undo, only_deletes } =
+        Direction::of(pool.block(id, place)?, &CFileReaderOptions::default())?;
     let whole: Vec<_> = (0..groups.len())
         .filter(|&index| groups.get(index).is_some_and(|g| g.is_whole(schema) && last_row < g.rows))
         .collect();

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilaster_core::{Finding, Result, Severity};
+use pilaster_core::{Finding, Limits, Result, Severity};
 
 use super::found::log_folder;
 use super::rowset::{Blocks, RowSet};
 use super::schema::KuduSchema;
-use super::superblock::TabletMetadata;
+use super::superblock::{RowSetMetadata, TabletMetadata};
 use crate::fs::{FilePool, FsRoots, Pbc};
 use crate::messages::{self, ConsensusMetadataPb, RaftPeerPb};
-use crate::wal::{Log, LogReport, MemoryRows};
+use crate::wal::{LogReport, MemoryRows, Segment, read_headers};
 
 /// A tablet as one server has it, not yet opened.
 #[derive(Debug, Clone)]
@@ -20,12 +20,25 @@ pub(crate) struct Replica {
     pub server: String,
     pub roots: Arc<FsRoots>,
     pub blocks: Blocks,
-    /// Number of voters; 0 if nobody says.
-    pub voters: usize,
+    /// Uuids of the voters; none if nobody says.
+    pub voters: Vec<String>,
+    /// What the logs of other replicas say.
+    pub witness: Witness,
     /// What is wrong with the superblock, if `metadata` is not what it said.
     pub metadata_damage: Option<Finding>,
     /// Tables it may belong to, if nothing says to which.
     pub doubtful_tables: Vec<String>,
+}
+
+/// What the logs of other replicas of a tablet add to one's own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Witness {
+    /// Whether the logs of most voters are known: then the one that goes furthest is decided to its end.
+    pub is_majority: bool,
+    /// Operations up to this one are committed, as the log of some replica says.
+    pub committed: Option<i64>,
+    /// Operations that follow the last one of the replica's own log.
+    pub tail: Option<Arc<Segment>>,
 }
 
 /// Whether the log is read.
@@ -62,27 +75,28 @@ impl Replica {
 
     /// Bytes of its blocks.
     pub fn bytes(&self) -> u64 {
-        let rowsets = self.metadata.rowsets.iter();
-        let ids = rowsets.flat_map(|rowset| {
-            let columns = rowset.columns.iter().map(|(_, block)| *block);
-            let deltas = rowset.redo_deltas.iter().chain(&rowset.undo_deltas).copied();
-            columns.chain(deltas).chain(rowset.bloom).chain(rowset.adhoc_index)
-        });
-        ids.filter_map(|id| self.blocks.map.places.get(&id)).map(|place| place.length).sum()
+        let places = self.block_ids().filter_map(|id| self.blocks.map.places.get(&id));
+        places.map(|place| place.length).sum()
     }
 
-    /// First and last segment of the log.
+    /// Blocks of its rowsets that are nowhere.
+    pub fn missing_blocks(&self) -> usize {
+        self.block_ids().filter(|id| !self.blocks.map.places.contains_key(id)).count()
+    }
+
+    fn block_ids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.metadata.rowsets.iter().flat_map(RowSetMetadata::block_ids)
+    }
+
+    /// First and last segment of the log, as their headers say.
     pub fn log_segments(&self) -> Option<(u64, u64)> {
-        let Log { segments, .. } = self.log();
+        let segments = read_headers(&self.log_folder()?, &self.blocks.pool, self.limits());
         Some((segments.first()?.sequence, segments.last()?.sequence))
     }
 
-    /// Term and index of the last operation in the log.
-    pub fn last_op(&self) -> Option<(i64, i64)> {
-        let Log { segments, .. } = self.log();
-        let entries = segments.iter().flat_map(|segment| &segment.entries);
-        let ids = entries.filter_map(|(_, entry)| entry.replicate.as_ref()?.id);
-        ids.filter_map(|id| Some((id.term?, id.index?))).max()
+    /// How much its files may make a reader allocate.
+    pub fn limits(&self) -> &Limits {
+        &self.blocks.options.limits
     }
 }
 
@@ -99,14 +113,16 @@ impl Tablet {
     }
 }
 
-/// Number of voters of a tablet; 0 if nobody says.
-pub(crate) fn voters(roots: &FsRoots, tablet: &str, pool: &FilePool) -> usize {
-    let read = |path: &Path| -> Result<usize> {
+/// Uuids of the voters of a tablet; none if nobody says.
+pub(crate) fn voters(roots: &FsRoots, tablet: &str, pool: &FilePool, limits: &Limits) -> Vec<String> {
+    let read = |path: &Path| -> Result<Vec<String>> {
         let source = pool.content(path)?;
         let message: ConsensusMetadataPb =
-            messages::parse(&Pbc::single(source.as_ref())?, "ConsensusMetadataPB")?;
+            messages::parse(&Pbc::single_within(source.as_ref(), limits)?, "ConsensusMetadataPB")?;
         let peers = message.committed_config.map(|config| config.peers).unwrap_or_default();
-        Ok(peers.iter().filter(|peer| peer.member_type == Some(RaftPeerPb::VOTER)).count())
+        let voters = peers.into_iter().filter(|peer| peer.member_type == Some(RaftPeerPb::VOTER));
+        let uuid = |peer: RaftPeerPb| peer.permanent_uuid.unwrap_or_default();
+        Ok(voters.map(|peer| String::from_utf8_lossy(&uuid(peer)).into_owned()).collect())
     };
     let paths = roots.folders("consensus-meta").into_iter().map(|folder| folder.join(tablet));
     paths.filter(|path| path.is_file()).find_map(|path| read(&path).ok()).unwrap_or_default()

@@ -214,6 +214,11 @@ impl RowSet {
         &self.blocks.options
     }
 
+    /// Takes a column that was made again in place of its file.
+    pub(super) fn put_column(&self, id: i32, file: Arc<CFile>) {
+        self.columns.lock().unwrap_or_else(PoisonError::into_inner).insert(id, file);
+    }
+
     /// Bytes of a block; 0 if it is missing.
     pub(super) fn block_bytes(&self, id: u64) -> u64 {
         self.blocks.map.places.get(&id).map_or(0, |place| place.length)

@@ -37,6 +37,7 @@ impl Replica {
             let name = rowset_name(rowset.metadata.id, &self.metadata.tablet_id);
             let needs_undo = snapshot != Snapshot::Latest || tablet.is_damaged();
             let found = rowset.probe(&tablet.schema, needs_undo);
+            let found = rowset.restore_lost_keys(&self.metadata.schema, found);
             losses.extend(found.into_iter().map(|lost| {
                 let reason = format!("{name}: {}", lost.reason);
                 Loss { rowset: index, lost: LostRows { reason, ..lost } }

@@ -42,6 +42,8 @@ pub struct KuduColumn {
     pub is_auto_incrementing: bool,
     /// What the table's owner says of it.
     pub comment: Option<String>,
+    /// Whether it is declared as text and holds other bytes: the system catalog keeps messages so.
+    pub is_opaque: bool,
 }
 
 impl KuduColumn {
@@ -68,6 +70,7 @@ impl KuduColumn {
             is_immutable: message.immutable.unwrap_or_default(),
             is_auto_incrementing: message.is_auto_incrementing.unwrap_or_default(),
             comment: message.comment.clone().filter(|text| !text.is_empty()),
+            is_opaque: false,
         };
         if column.is_key && (column.is_nullable || column.is_array || !data_type.can_be_key()) {
             return Err(Error::corrupt(
@@ -105,6 +108,26 @@ impl KuduColumn {
         }
     }
 
+    /// A column of which nothing but a number and the type is known.
+    pub(crate) fn nameless(number: i32, data_type: KuduType) -> Self {
+        Self {
+            id: Some(number),
+            name: format!("c{number}"),
+            data_type,
+            is_array: false,
+            is_key: false,
+            is_nullable: false,
+            read_default: None,
+            write_default: None,
+            precision: 0,
+            scale: 0,
+            is_immutable: false,
+            is_auto_incrementing: false,
+            comment: None,
+            is_opaque: false,
+        }
+    }
+
     /// The Arrow type of its values (of its elements, for an array column).
     pub(crate) fn value_type(&self) -> DataType {
         match self.data_type {
@@ -117,6 +140,7 @@ impl KuduColumn {
             KuduType::Decimal128 if self.precision > 0 => {
                 DataType::Decimal128(self.precision.min(38), self.scale)
             }
+            KuduType::String if self.is_opaque => natural_type(KuduType::Binary),
             other => natural_type(other),
         }
     }
@@ -172,7 +196,9 @@ impl KuduSchema {
     /// Whether two schemas agree in all that rows depend on.
     pub(crate) fn is_same_table(&self, other: &Self) -> bool {
         let shape = |schema: &Self| -> Vec<KuduColumn> {
-            schema.columns.iter().map(|column| KuduColumn { comment: None, ..column.clone() }).collect()
+            let rows_of =
+                |column: &KuduColumn| KuduColumn { comment: None, is_opaque: false, ..column.clone() };
+            schema.columns.iter().map(rows_of).collect()
         };
         shape(self) == shape(other)
     }

@@ -13,6 +13,9 @@ const PART: &str = "tablet superblock";
 /// Days of history Kudu keeps unless a table says otherwise.
 const DEFAULT_HISTORY_SECONDS: u64 = 7 * 24 * 3600;
 
+/// The only tablet of a master: the system catalog.
+const CATALOG_TABLET: &str = "00000000000000000000000000000000";
+
 /// What a server was doing with a tablet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TabletState {
@@ -61,6 +64,15 @@ pub struct RowSetMetadata {
     pub live_row_count: Option<u64>,
 }
 
+impl RowSetMetadata {
+    /// All its blocks.
+    pub(crate) fn block_ids(&self) -> impl Iterator<Item = u64> + '_ {
+        let columns = self.columns.iter().map(|(_, block)| *block);
+        let deltas = self.undo_deltas.iter().chain(&self.redo_deltas).copied();
+        columns.chain(self.bloom).chain(self.adhoc_index).chain(deltas)
+    }
+}
+
 /// What the log must know of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TransactionState {
@@ -103,7 +115,7 @@ impl TabletMetadata {
     }
 
     /// A tablet of which nothing but the id is known.
-    pub(super) fn unknown(id: &str) -> Self {
+    pub(crate) fn unknown(id: &str) -> Self {
         Self {
             table_id: String::new(),
             tablet_id: id.to_string(),
@@ -116,6 +128,18 @@ impl TabletMetadata {
             rowsets: Vec::new(),
             history_seconds: DEFAULT_HISTORY_SECONDS,
             transactions: HashMap::new(),
+        }
+    }
+
+    /// Whether this is the master's own table, which holds messages and private keys.
+    pub fn is_catalog(&self) -> bool {
+        self.tablet_id == CATALOG_TABLET
+    }
+
+    /// The system catalog declares messages and numbers as text.
+    pub(super) fn mark_catalog(&mut self) {
+        if self.is_catalog() {
+            self.schema.columns.iter_mut().for_each(|column| column.is_opaque = true);
         }
     }
 
@@ -148,7 +172,7 @@ impl TabletMetadata {
             (id, state)
         });
         let history = message.extra_config.and_then(|config| config.history_max_age_sec);
-        Ok(Self {
+        let mut metadata = Self {
             table_id: text(message.table_id, "table_id")?,
             tablet_id: text(message.tablet_id, "tablet_id")?,
             table_name: required(message.table_name, "table_name")?,
@@ -168,7 +192,9 @@ impl TabletMetadata {
                 .and_then(|age| u64::try_from(age).ok())
                 .unwrap_or(DEFAULT_HISTORY_SECONDS),
             transactions: transactions.collect(),
-        })
+        };
+        metadata.mark_catalog();
+        Ok(metadata)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The log as a list for people.
 //!
-//! Values of rows are not shown, and authorization tokens are never even parsed: a log may be pasted into a ticket.
+//! Values of rows are not shown, and authorization tokens only if asked for: a log may be pasted into a ticket.
 
 use std::path::Path;
 
@@ -26,17 +26,29 @@ pub struct LogLine {
     pub kind: &'static str,
     /// What it does.
     pub summary: String,
+    /// The authorization token of a write, if it has one: in hex, or a word in its place.
+    pub token: Option<String>,
 }
 
+/// Whether authorization tokens are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    Redacted,
+    Shown,
+}
+
+/// Stands for a token.
+const REDACTED: &str = "<redacted>";
+
 /// The entries of a segment.
-pub(crate) fn lines(segment: &Segment) -> impl Iterator<Item = LogLine> {
+pub(crate) fn lines(segment: &Segment, secrets: Secrets) -> impl Iterator<Item = LogLine> {
     let name =
         |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = name(&segment.path);
-    segment.entries.iter().map(move |(offset, entry)| line(&name, *offset, entry))
+    segment.entries.iter().map(move |(offset, entry)| line(&name, *offset, entry, secrets))
 }
 
-fn line(segment: &str, offset: u64, entry: &LogEntryPb) -> LogLine {
+fn line(segment: &str, offset: u64, entry: &LogEntryPb, secrets: Secrets) -> LogLine {
     let replicated = entry.replicate.as_ref().map(|message| (message.id, message.timestamp));
     let committed = entry.commit.as_ref().map(|message| (message.commited_op_id, None));
     let (id, timestamp) = replicated.or(committed).unwrap_or_default();
@@ -54,7 +66,15 @@ fn line(segment: &str, offset: u64, entry: &LogEntryPb) -> LogLine {
         timestamp,
         kind,
         summary,
+        token: token(entry).map(|token| match secrets {
+            Secrets::Redacted => REDACTED.to_string(),
+            Secrets::Shown => token.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }),
     }
+}
+
+fn token(entry: &LogEntryPb) -> Option<&[u8]> {
+    entry.replicate.as_ref()?.write_request.as_ref()?.authz_token.as_deref()
 }
 
 fn operation(message: &ReplicateMsg) -> (&'static str, String) {

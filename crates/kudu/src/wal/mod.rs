@@ -22,7 +22,7 @@ mod segment;
 
 pub(crate) use coverage::Coverage;
 pub use describe::LogLine;
-pub(crate) use describe::lines;
+pub(crate) use describe::{Secrets, lines};
 pub(crate) use memory::MemoryRows;
 pub(crate) use new_log::{FIRST_SEGMENT, FIRST_TERM, first_segment};
 pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
@@ -30,4 +30,4 @@ pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
 pub(crate) use row_ops::parse_rows;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use segment::parse_segment;
-pub(crate) use segment::{Log, SegmentEnd, read_log};
+pub(crate) use segment::{Log, Segment, SegmentEnd, read_headers, read_log};

@@ -95,7 +95,10 @@ mod tests {
             ..ColumnSchemaPb::default()
         };
         let bytes = first_segment("tablet", SchemaPb { columns: vec![column] }, 77, 5);
-        let segment = parse_segment(Path::new(FIRST_SEGMENT), "wal", &bytes.into()).unwrap().unwrap();
+        let segment =
+            parse_segment(Path::new(FIRST_SEGMENT), "wal", &bytes.into(), &pilaster_core::Limits::default())
+                .unwrap()
+                .unwrap();
         assert_eq!((segment.sequence, segment.end), (1, SegmentEnd::Closed));
         assert!(segment.findings.is_empty() && segment.gaps.is_empty());
         let kinds: Vec<_> = segment.entries.iter().map(|(_, entry)| entry.entry_type.unwrap()).collect();

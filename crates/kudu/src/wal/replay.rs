@@ -29,6 +29,8 @@ pub(crate) enum Uncommitted {
     Apply,
     /// They do not: only a majority could tell.
     Leave,
+    /// Those up to this index do: the log of another replica has a COMMIT behind them.
+    Until(i64),
 }
 
 /// How it is decided what an operation did.
@@ -341,7 +343,11 @@ impl<'a> Replay<'a> {
         let pending = std::mem::take(&mut self.pending);
         let mut commits = std::mem::take(&mut self.commits);
         // Raft decides in order: with one operation all before it are committed.
-        let decided = commits.keys().max().copied();
+        let elsewhere = match uncommitted {
+            Uncommitted::Until(index) => Some(index),
+            Uncommitted::Apply | Uncommitted::Leave => None,
+        };
+        let decided = commits.keys().max().copied().max(elsewhere);
         for (index, message) in pending {
             let commit = commits.remove(&index);
             let is_decided = Some(index) <= decided;
@@ -351,7 +357,7 @@ impl<'a> Replay<'a> {
                 }
                 (commit, _) if is_decided => self.decide(&message, commit.as_ref()),
                 (Some(commit), Uncommitted::Apply) => self.play_committed(&message, &commit),
-                (_, Uncommitted::Leave) => {
+                (_, Uncommitted::Leave | Uncommitted::Until(_)) => {
                     self.report.uncommitted.push(index);
                     Ok(())
                 }

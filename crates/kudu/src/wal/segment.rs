@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
-use pilaster_core::{Error, ErrorKind, Result, Source};
+use pilaster_core::{Error, ErrorKind, Limits, Result, Source};
 use pilaster_encoding::checksum::crc32c;
 
 use crate::cfile::Compression;
@@ -23,13 +23,14 @@ use crate::tablet::KuduSchema;
 
 pub(super) const HEADER_MAGIC: &[u8; 8] = b"kudulogf";
 pub(super) const FOOTER_MAGIC: &[u8; 8] = b"closedls";
+/// Kudu refuses longer headers and footers.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
-const MAX_PAYLOAD_BYTES: usize = 256 << 20;
-const MAX_SEGMENT_BYTES: u64 = 4 << 30;
+/// Bytes before the header message.
+const PREFIX_BYTES: usize = 12;
 const PART: &str = "log segment";
 
 /// A segment, read as far as it can be.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Segment {
     pub path: PathBuf,
     pub sequence: u64,
@@ -71,13 +72,10 @@ pub(crate) struct Log {
 }
 
 /// Reads the segments in a log folder.
-pub(crate) fn read_log(folder: &Path, pool: &FilePool) -> Log {
+pub(crate) fn read_log(folder: &Path, pool: &FilePool, limits: &Limits) -> Log {
     let mut log = Log::default();
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = names.filter(|path| segment_number(path).is_some()).collect();
-    paths.sort();
-    for path in paths {
-        let read = pool.content(&path).and_then(|source| read_segment(&path, source.as_ref()));
+    for path in segment_paths(folder) {
+        let read = pool.content(&path).and_then(|source| read_segment(&path, source.as_ref(), limits));
         match read {
             Ok(Some(segment)) => log.segments.push(segment),
             Ok(None) => {}
@@ -98,6 +96,41 @@ pub(crate) fn read_log(folder: &Path, pool: &FilePool) -> Log {
     log
 }
 
+/// The segments in a log folder as their headers describe them, without entries, by sequence number. A segment whose
+/// header is damaged has the number of its name and no schema.
+pub(crate) fn read_headers(folder: &Path, pool: &FilePool, limits: &Limits) -> Vec<Segment> {
+    let mut segments: Vec<_> =
+        segment_paths(folder).iter().filter_map(|path| read_header(path, pool, limits)).collect();
+    segments.sort_by_key(|segment| segment.sequence);
+    segments
+}
+
+fn read_header(path: &Path, pool: &FilePool, limits: &Limits) -> Option<Segment> {
+    let unknown = || Some(Segment::empty(path, segment_number(path)?, Compression::None));
+    let Ok(source) = pool.content(path) else { return unknown() };
+    let read = |bytes: usize| source.read_at(0..source.size().min(bytes as u64)).ok();
+    let prefix = read(PREFIX_BYTES)?;
+    if prefix.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let length = word(&prefix, 8).map_or(0, |length| length as usize);
+    if length > MAX_MESSAGE_BYTES || limits.metadata(length as u64).is_err() {
+        return unknown();
+    }
+    let header = read(PREFIX_BYTES.saturating_add(length))?;
+    match parse_header(path, source.name(), &header) {
+        Ok((segment, _, _)) => Some(segment),
+        Err(_) => unknown(),
+    }
+}
+
+fn segment_paths(folder: &Path) -> Vec<PathBuf> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<_> = names.filter(|path| segment_number(path).is_some()).collect();
+    paths.sort();
+    paths
+}
+
 /// The number in the name of a segment file; `None` for other files.
 fn segment_number(path: &Path) -> Option<u64> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -105,27 +138,36 @@ fn segment_number(path: &Path) -> Option<u64> {
 }
 
 /// Reads a segment; `None` if nothing was ever written to it.
-pub(crate) fn read_segment(path: &Path, source: &dyn Source) -> Result<Option<Segment>> {
+pub(crate) fn read_segment(path: &Path, source: &dyn Source, limits: &Limits) -> Result<Option<Segment>> {
     let name = source.name();
-    if source.size() > MAX_SEGMENT_BYTES {
-        return Err(
-            Error::corrupt(format!("at most {MAX_SEGMENT_BYTES} bytes"), source.size()).at(name, 0, PART)
-        );
-    }
+    limits.log(source.size()).at(name, 0, PART)?;
     let bytes = source.read_at(0..source.size())?;
-    parse_segment(path, name, &bytes)
+    let mut segment = parse_segment(path, name, &bytes, limits)?;
+    // Where the file is encrypted, space that was never written may look like the beginning of an entry.
+    if let Some(segment) = &mut segment
+        && let SegmentEnd::Torn(at) = segment.end
+        && source.read_at(at..source.size())?.iter().all(|byte| *byte == 0)
+    {
+        segment.end = SegmentEnd::Preallocated;
+    }
+    Ok(segment)
 }
 
 /// As [`read_segment`], of the bytes of a whole file.
-pub(crate) fn parse_segment(path: &Path, name: &str, bytes: &Bytes) -> Result<Option<Segment>> {
-    if bytes.len() >= 12 && bytes.iter().all(|byte| *byte == 0) {
+pub(crate) fn parse_segment(
+    path: &Path,
+    name: &str,
+    bytes: &Bytes,
+    limits: &Limits,
+) -> Result<Option<Segment>> {
+    if bytes.len() >= PREFIX_BYTES && bytes.iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
     let (mut segment, form, start) = match parse_header(path, name, bytes) {
         Ok(header) => header,
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return Err(error),
         // Entries carry their own checksums and can be read without the header.
-        Err(error) => match without_header(path, name, bytes) {
+        Err(error) => match without_header(path, name, bytes, limits) {
             Some((mut segment, form, start)) => {
                 segment.findings.push(Finding::from_error(&error, name, None));
                 segment.gaps.push(0);
@@ -135,7 +177,8 @@ pub(crate) fn parse_segment(path: &Path, name: &str, bytes: &Bytes) -> Result<Op
         },
     };
     let (entries_end, footer) = find_footer(bytes, start);
-    let reader = EntryReader { name, bytes, end: entries_end, form, compression: segment.compression };
+    let reader =
+        EntryReader { name, bytes, end: entries_end, form, compression: segment.compression, limits };
     reader.read_all(start, footer.is_some(), &mut segment);
     if let Some(expected) = footer.and_then(|footer| footer.num_entries)
         && segment.gaps.is_empty()
@@ -150,7 +193,7 @@ pub(crate) fn parse_segment(path: &Path, name: &str, bytes: &Bytes) -> Result<Op
 
 /// An empty segment with what the header says, the form of its entries and where they begin.
 fn parse_header(path: &Path, name: &str, bytes: &Bytes) -> Result<(Segment, Form, usize)> {
-    let head = bytes.get(..12).ok_or_else(|| {
+    let head = bytes.get(..PREFIX_BYTES).ok_or_else(|| {
         Error::corrupt("a segment header", "the end of the file").at(name, bytes.len() as u64, PART)
     })?;
     if !head.starts_with(HEADER_MAGIC) {
@@ -158,9 +201,9 @@ fn parse_header(path: &Path, name: &str, bytes: &Bytes) -> Result<(Segment, Form
         return Err(Error::corrupt("\"kudulogf\"", found).at(name, 0, PART));
     }
     let length = word(bytes, 8).unwrap_or(u32::MAX) as usize;
-    let end = 12usize.saturating_add(length);
+    let end = PREFIX_BYTES.saturating_add(length);
     let header = bytes
-        .get(12..end)
+        .get(PREFIX_BYTES..end)
         .filter(|_| length <= MAX_MESSAGE_BYTES)
         .ok_or_else(|| Error::corrupt("a header inside the file", length).at(name, 8, PART))?;
     let header: LogSegmentHeaderPb = messages::parse(header, "LogSegmentHeaderPB").at(name, 12, PART)?;
@@ -170,10 +213,10 @@ fn parse_header(path: &Path, name: &str, bytes: &Bytes) -> Result<(Segment, Form
 }
 
 /// As [`parse_header`] where the header is damaged: the first entry that checks tells the form, and how it is compressed.
-fn without_header(path: &Path, name: &str, bytes: &Bytes) -> Option<(Segment, Form, usize)> {
+fn without_header(path: &Path, name: &str, bytes: &Bytes, limits: &Limits) -> Option<(Segment, Form, usize)> {
     for form in [Form::New, Form::Old] {
-        let reader = |compression| EntryReader { name, bytes, end: bytes.len(), form, compression };
-        let Some(start) = reader(Compression::None).next_header(12) else { continue };
+        let reader = |compression| EntryReader { name, bytes, end: bytes.len(), form, compression, limits };
+        let Some(start) = reader(Compression::None).next_header(PREFIX_BYTES) else { continue };
         for compression in [Compression::Lz4, Compression::Snappy, Compression::Zlib, Compression::None] {
             let is_entry = |entry: &LogEntryPb| {
                 matches!(entry.entry_type, Some(LogEntryPb::REPLICATE | LogEntryPb::COMMIT))
@@ -188,7 +231,7 @@ fn without_header(path: &Path, name: &str, bytes: &Bytes) -> Option<(Segment, Fo
 }
 
 impl Segment {
-    fn empty(path: &Path, sequence: u64, compression: Compression) -> Self {
+    pub fn empty(path: &Path, sequence: u64, compression: Compression) -> Self {
         Self {
             path: path.to_path_buf(),
             sequence,
@@ -241,6 +284,15 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk::<4>().map(|four| u32::from_le_bytes(*four))
 }
 
+/// How many zeros come first.
+fn leading_zeros(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let blocks = bytes.chunks_exact(ZEROS.len()).take_while(|block| *block == ZEROS).count();
+    let start = blocks.saturating_mul(ZEROS.len());
+    let rest = bytes.get(start..).unwrap_or_default();
+    start.saturating_add(rest.iter().take_while(|byte| **byte == 0).count())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// 12-byte headers without an uncompressed length.
@@ -263,6 +315,7 @@ struct EntryReader<'a> {
     end: usize,
     form: Form,
     compression: Compression,
+    limits: &'a Limits,
 }
 
 /// A header whose own checksum is right.
@@ -335,8 +388,21 @@ impl EntryReader<'_> {
 
     /// The first valid header at or after `from`.
     fn next_header(&self, from: usize) -> Option<usize> {
-        let last = self.end.saturating_sub(self.form.header_bytes());
-        (from..last.saturating_add(1)).find(|at| self.header(*at).is_some())
+        let length = self.form.header_bytes();
+        let last = self.end.saturating_sub(length);
+        let mut at = from;
+        while at <= last {
+            // Preallocated space is megabytes of zeros, and a header has other bytes.
+            let zeros = self.bytes.get(at..self.end).map_or(0, leading_zeros);
+            if zeros >= length {
+                at = at.saturating_add(zeros).saturating_sub(length.saturating_sub(1));
+            } else if self.header(at).is_some() {
+                return Some(at);
+            } else {
+                at = at.saturating_add(1);
+            }
+        }
+        None
     }
 
     fn entry(&self, at: usize) -> Result<(LogEntryBatchPb, usize)> {
@@ -356,13 +422,7 @@ impl EntryReader<'_> {
         let decompressed;
         let message = match self.compression.codec() {
             Some(codec) if self.form == Form::New => {
-                if header.uncompressed > MAX_PAYLOAD_BYTES {
-                    return Err(Error::corrupt(
-                        format!("at most {MAX_PAYLOAD_BYTES} bytes"),
-                        header.uncompressed,
-                    ));
-                }
-                let mut buffer = vec![0; header.uncompressed];
+                let mut buffer = vec![0; self.limits.decoded(header.uncompressed as u64)?];
                 codec.decompress(payload, &mut buffer)?;
                 decompressed = Bytes::from(buffer);
                 decompressed
@@ -372,5 +432,77 @@ impl EntryReader<'_> {
         let batch = <LogEntryBatchPb as prost::Message>::decode(message)
             .map_err(|error| Error::corrupt("a LogEntryBatchPB message", error))?;
         Ok((batch, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment_of(entries: &[&[u8]], behind: &[u8]) -> Bytes {
+        let mut bytes = HEADER_MAGIC.to_vec();
+        // Sequence number 7, an empty schema.
+        let header = [0x30, 7, 0x3a, 0];
+        bytes.extend((header.len() as u32).to_le_bytes());
+        bytes.extend(header);
+        entries.iter().for_each(|payload| bytes.extend(entry_of(payload)));
+        bytes.extend(behind);
+        bytes.into()
+    }
+
+    fn entry_of(payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u32).to_le_bytes();
+        let mut entry = [length, length, crc32c(payload).to_le_bytes()].concat();
+        entry.extend(crc32c(&entry).to_le_bytes());
+        entry.extend(payload);
+        entry
+    }
+
+    fn parse(bytes: &Bytes) -> Segment {
+        parse_segment(Path::new("wal-000000007"), "wal", bytes, &Limits::default()).unwrap().unwrap()
+    }
+
+    /// A batch of one COMMIT.
+    const COMMIT: &[u8] = &[0x0a, 2, 8, 2];
+
+    #[test]
+    fn space_behind_the_last_entry_is_no_damage() {
+        for zeros in [16, 4096, 100_000] {
+            let segment = parse(&segment_of(&[COMMIT, COMMIT], &vec![0; zeros]));
+            assert_eq!((segment.entries.len(), segment.end), (2, SegmentEnd::Preallocated));
+            assert!(segment.findings.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_entry_behind_zeros_is_found_and_the_zeros_are_damage() {
+        for zeros in [1, 15, 16, 17, 4095, 4096, 5000, 20_000] {
+            let mut behind = vec![0; zeros];
+            behind.extend(entry_of(COMMIT));
+            let segment = parse(&segment_of(&[COMMIT], &behind));
+            assert_eq!((segment.entries.len(), segment.gaps.as_slice()), (2, &[1][..]), "{zeros}");
+            assert_eq!(segment.findings.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_without_what_follows() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = FilePool::new(None);
+        std::fs::write(folder.path().join("wal-000000001"), segment_of(&[], b"no entries at all")).unwrap();
+        std::fs::write(folder.path().join("wal-000000009"), b"damaged header").unwrap();
+        std::fs::write(folder.path().join("wal-000000010"), [0; 100]).unwrap();
+        let segments = read_headers(folder.path(), &pool, &Limits::default());
+        let found: Vec<_> = segments.iter().map(|s| (s.sequence, s.schema.is_some())).collect();
+        assert_eq!(found, [(7, true), (9, false)]);
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let bytes = segment_of(&[COMMIT], &[]);
+        let source = pilaster_core::source::MemorySource::new("wal", bytes);
+        let limits = Limits { log_bytes: 10, ..Limits::default() };
+        let error = read_segment(Path::new("wal-000000001"), &source, &limits).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::LimitExceeded { limit: "log_bytes", .. }), "{error}");
     }
 }

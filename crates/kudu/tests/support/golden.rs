@@ -12,7 +12,7 @@ use super::container::Blocks;
 #[derive(Debug)]
 pub struct Case {
     pub name: String,
-    folder: PathBuf,
+    pub folder: PathBuf,
     description: Value,
     pub blocks: Blocks,
     pub listed: Vec<Listed>,

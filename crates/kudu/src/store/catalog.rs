@@ -1,0 +1,161 @@
+//! A master's system catalog, without its secrets.
+//!
+//! The catalog is an ordinary tablet of three columns: `entry_type`, `entry_id` and `metadata`, a message whose kind the
+//! type says. Kudu declares the last two as text, which messages and the numbers of signing keys are not: messages come
+//! out as bytes, numbers as their digits. Types 3 (certificate authority) and 4 (token signing key) hold private keys; their
+//! messages are replaced by a word unless secrets are asked for, before any filter sees them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int8Type;
+use arrow_array::{Array, ArrayRef, BinaryViewArray, RecordBatch, StringViewArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::{
+    BatchReader, Dataset, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
+    VerifyReport,
+};
+
+use crate::cfile::KuduType;
+use crate::key;
+use crate::tablet::KuduTable;
+
+/// Stands for a message with a private key.
+const REDACTED: &[u8] = b"<redacted>";
+/// Entries of the certificate authority, and keys that sign tokens.
+const SECRET_TYPES: [i8; 2] = [3, 4];
+
+/// See the module. A scan reads the whole catalog first: a few hundred bytes for each tablet of the cluster.
+#[derive(Debug)]
+pub(super) struct Catalog {
+    table: KuduTable,
+    schema: SchemaRef,
+    shows_secrets: bool,
+}
+
+impl Catalog {
+    pub fn new(table: KuduTable, shows_secrets: bool) -> Self {
+        let schema = Schema::new(vec![
+            Field::new("entry_type", DataType::Int8, false),
+            Field::new("entry_id", DataType::Utf8View, false),
+            Field::new("metadata", DataType::BinaryView, false),
+        ]);
+        Self { table, schema: Arc::new(schema), shows_secrets }
+    }
+
+    /// All rows.
+    fn rows(&self, request: &ScanRequest) -> Result<RecordBatch> {
+        let all = ScanRequest { on_damage: request.on_damage.clone(), ..ScanRequest::default() };
+        let batches = self.table.read(&all)?.collect::<Result<Vec<_>, _>>()?;
+        let rows = concat_batches(&self.table.schema(), &batches)?;
+        let wrong = || Error::corrupt("a system catalog", "other columns").at(self.table.name(), 0, "");
+        let column = |name: &str| rows.column_by_name(name).ok_or_else(wrong);
+        let types = column("entry_type")?.as_primitive_opt::<Int8Type>().ok_or_else(wrong)?;
+        let ids = column("entry_id")?.as_binary_view_opt().ok_or_else(wrong)?;
+        let messages = column("metadata")?.as_binary_view_opt().ok_or_else(wrong)?;
+        let is_hidden = |row: usize| !self.shows_secrets && SECRET_TYPES.contains(&types.value(row));
+        let shown = |row: usize| if is_hidden(row) { REDACTED } else { messages.value(row) };
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(types.clone()),
+            Arc::new(StringViewArray::from_iter_values(ids.iter().map(|id| id_text(id.unwrap_or_default())))),
+            Arc::new(BinaryViewArray::from_iter_values((0..rows.num_rows()).map(shown))),
+        ];
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+/// An id is text, or the encoded number of a signing key.
+fn id_text(id: &[u8]) -> String {
+    let number = || key::decode_last(KuduType::Int64, id).ok().and_then(|stored| stored.try_into().ok());
+    match std::str::from_utf8(id) {
+        Ok(text) => text.to_string(),
+        Err(_) => match number() {
+            Some(stored) => i64::from_le_bytes(stored).to_string(),
+            None => id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        },
+    }
+}
+
+/// Rows in memory, by position.
+struct InMemory(RecordBatch);
+
+impl Columns for InMemory {
+    fn open(&self, column: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let array = self.0.columns().get(column).map(Arc::clone);
+        Ok(Box::new(Cursor(array.ok_or_else(|| Error::invalid(format!("no column number {column}")))?)))
+    }
+}
+
+struct Cursor(ArrayRef);
+
+impl ColumnCursor for Cursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(self.0.len());
+        let (start, end) = (index(rows.start), index(rows.end));
+        Ok(self.0.slice(start, end.saturating_sub(start)))
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        vec![(rows, None)]
+    }
+}
+
+impl Dataset for Catalog {
+    fn format(&self) -> &'static str {
+        self.table.format()
+    }
+
+    fn name(&self) -> &str {
+        self.table.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        self.table.row_count()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.table.size_bytes()
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        Ok(vec![Split { rows: None, bytes: self.size_bytes() }])
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let rows = self.rows(request)?;
+        let wanted = request.wanted_rows(rows.num_rows() as u64, &self.splits()?)?;
+        positional::scan(&InMemory(rows), &self.schema(), request, &wanted)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.table.findings()
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        self.table.verify(depth, progress)
+    }
+
+    fn describe(&self) -> Result<Node> {
+        self.table.describe()
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        self.table.pages()
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        self.table.column_statistics()
+    }
+}

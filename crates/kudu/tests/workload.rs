@@ -1,0 +1,85 @@
+//! Copies of the folders of a real server, taken in the middle of random workloads by `.ci/kudu-workload`, against what
+//! Kudu's own client saw.
+#![allow(
+    missing_docs,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilaster_core::{Dataset, LossLog, Severity};
+use support::golden::json_lines;
+use support::tables::{Expected, compare, expectations, expected_rows, open, scan};
+
+/// The folders named by the environment, each with a `case.json`.
+fn copies() -> Vec<PathBuf> {
+    let root = std::env::var_os("PILASTER_KUDU_CASES").unwrap();
+    let mut copies: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    copies.retain(|path| path.join("case.json").is_file());
+    copies.sort();
+    copies
+}
+
+fn check(copy: &Path, expected: &Expected) -> Result<(), String> {
+    let table = open(&copy.join("fs"), Some(&expected.table), expected.as_of)?;
+    check_columns(expected, &table.schema())?;
+    let wanted = expected_rows(expected, &table.schema());
+    let findings = || {
+        let all: Vec<_> = table.findings().iter().map(ToString::to_string).collect();
+        all.join("; ")
+    };
+    let found = scan(&table, None)?;
+    compare(&found, &wanted).map_err(|error| format!("{error}; findings: {}", findings()))?;
+    // Nothing is damaged, so a tolerant scan gives the same and complains of nothing.
+    let losses = Arc::new(LossLog::new());
+    let found = scan(&table, Some(&losses))?;
+    compare(&found, &wanted).map_err(|error| format!("tolerant: {error}"))?;
+    if !losses.is_empty() {
+        return Err(format!("losses of a sound table: {:?}", losses.losses()));
+    }
+    match table.findings().iter().find(|finding| finding.severity == Severity::Error) {
+        Some(finding) => Err(format!("an error in a sound table: {finding}")),
+        None => Ok(()),
+    }
+}
+
+/// The client's columns are ours, in the same order.
+fn check_columns(expected: &Expected, schema: &arrow_schema::SchemaRef) -> Result<(), String> {
+    let Some(first) = json_lines(&expected.rows).into_iter().next() else { return Ok(()) };
+    let mut theirs: Vec<_> =
+        first.as_object().unwrap().keys().filter(|name| !name.ends_with("#bits")).collect();
+    let mut ours: Vec<_> = schema.fields().iter().map(|field| field.name()).collect();
+    theirs.sort();
+    ours.sort();
+    if theirs == ours { Ok(()) } else { Err(format!("columns {ours:?} instead of {theirs:?}")) }
+}
+
+#[test]
+#[ignore = "needs folders that .ci/kudu-workload makes: run that"]
+fn every_copy_reads_as_the_client_saw_it() {
+    let (mut scans, mut failures) = (0, Vec::new());
+    for copy in copies() {
+        for expected in expectations(&copy) {
+            scans += 1;
+            if let Err(error) = check(&copy, &expected) {
+                failures.push(format!(
+                    "{} {} @{:?}: {error}",
+                    copy.display(),
+                    expected.table,
+                    expected.as_of
+                ));
+            }
+        }
+    }
+    println!("compared {scans} scans");
+    assert!(failures.is_empty(), "{} of {scans} differ:\n{}", failures.len(), failures.join("\n"));
+    assert!(scans > 0, "no folder to compare");
+}
