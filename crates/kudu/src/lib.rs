@@ -5,6 +5,7 @@
 //! | [`cfile`] | the columnar file: one column, one delta file, one bloom file or one compound-key index |
 //! | [`cfile_set`] | a folder with one CFile per column and a manifest: a whole table of ours |
 //! | [`key`] | how Kudu encodes key values so that they compare as bytes |
+//! | [`partition_hash`] | which hash bucket a row belongs to |
 //!
 //! ```
 //! use std::sync::Arc;
@@ -45,6 +46,7 @@ pub mod fs;
 pub mod fuzzing;
 pub mod key;
 mod messages;
+pub mod partition_hash;
 pub mod store;
 pub mod tablet;
 pub mod wal;
