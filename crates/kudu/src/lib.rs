@@ -38,6 +38,9 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as pilaster_kudu;
+
 pub mod cfile;
 pub mod cfile_set;
 pub mod fs;

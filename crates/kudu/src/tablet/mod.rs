@@ -11,6 +11,7 @@ mod belonging;
 mod cells;
 mod change;
 mod delta;
+mod encoded_keys;
 mod found;
 mod history;
 mod key_index;
@@ -25,10 +26,14 @@ mod replica;
 mod rowset;
 mod rowset_report;
 mod salvage;
+#[cfg(test)]
+mod scan_tests;
 mod schema;
 mod superblock;
 mod table;
+mod table_scan;
 mod tablet_rows;
+mod units;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use array_cell::parse_array_cells;
@@ -39,6 +44,7 @@ pub(crate) use change::{ChangeBuilder, ChangeKind, ChangeList};
 pub(crate) use delta::DeltaFile;
 pub(crate) use found::find_tablets;
 pub(crate) use history::History;
+pub(crate) use key_range::KeyRange;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use lenient::parse as parse_damaged_superblock;
 pub(crate) use opening::log_damage;

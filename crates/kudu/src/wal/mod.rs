@@ -21,7 +21,9 @@ mod segment;
 pub(crate) use coverage::Coverage;
 pub use describe::LogLine;
 pub(crate) use describe::lines;
-pub(crate) use memory::MemoryRows;
+#[cfg(test)]
+pub(crate) use memory::MemoryRow;
+pub(crate) use memory::{MemoryCursor, MemoryRows};
 pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use row_ops::parse_rows;
