@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+
 /// Row positions as ascending, disjoint, non-empty ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowRanges(Vec<Range<u64>>);
@@ -49,6 +51,39 @@ impl RowRanges {
         Self::from_iter(both)
     }
 
+    /// Those of `rows` that are in the set, counted from the start of `rows`.
+    #[must_use]
+    pub fn within(&self, rows: &Range<u64>) -> Self {
+        let first = self.0.partition_point(|range| range.end <= rows.start);
+        let touched = self.0.iter().skip(first).take_while(|range| range.start < rows.end);
+        let clipped = touched.map(|range| {
+            let end = range.end.min(rows.end).saturating_sub(rows.start);
+            range.start.saturating_sub(rows.start)..end
+        });
+        Self(clipped.collect())
+    }
+
+    /// The same rows, each `by` further on.
+    #[must_use]
+    pub fn moved(mut self, by: u64) -> Self {
+        for range in &mut self.0 {
+            *range = range.start.saturating_add(by)..range.end.saturating_add(by);
+        }
+        self
+    }
+
+    /// For each of the first `count` rows whether it is in the set.
+    pub fn to_mask(&self, count: usize) -> BooleanBuffer {
+        let mut mask = BooleanBufferBuilder::new(count);
+        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(count);
+        for range in self.0.iter().take_while(|range| index(range.start) < count) {
+            mask.append_n(index(range.start).saturating_sub(mask.len()), false);
+            mask.append_n(index(range.end).saturating_sub(mask.len()), true);
+        }
+        mask.append_n(count.saturating_sub(mask.len()), false);
+        mask.finish()
+    }
+
     /// The rows in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -93,6 +128,14 @@ mod tests {
             prop_assert_eq!(rows(&a.intersect(&b)), rows(&a).intersection(&rows(&b)).copied().collect());
             prop_assert_eq!(rows(&a.union(&b)), rows(&a).union(&rows(&b)).copied().collect());
             prop_assert_eq!(a.count() as usize, rows(&a).len());
+            prop_assert_eq!(rows(&a.clone().moved(7)), rows(&a).into_iter().map(|row| row + 7).collect());
+        }
+
+        #[test]
+        fn a_stretch_has_those_of_its_rows_that_are_in_the_set(a in any_ranges(), start in 0u64..70, length in 0u64..70) {
+            let stretch = start..start + length;
+            let mask: Vec<bool> = a.within(&stretch).to_mask(length as usize).iter().collect();
+            prop_assert_eq!(mask, stretch.map(|row| rows(&a).contains(&row)).collect::<Vec<_>>());
         }
     }
 }

@@ -40,6 +40,9 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as pilaster_kudu;
+
 pub mod cfile;
 pub mod cfile_set;
 pub mod fs;

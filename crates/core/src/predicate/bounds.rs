@@ -35,6 +35,40 @@ impl BoundPredicate {
     pub fn bounds(&self, column: usize) -> Bounds {
         bounds(&self.0, column)
     }
+
+    /// The only values `column` has in any match, in any order and some perhaps twice; literals are of the column's type.
+    /// `None` if the predicate does not name them, or names more than [`MOST_VALUES`].
+    pub fn values(&self, column: usize) -> Option<Vec<Literal>> {
+        values(&self.0, column)
+    }
+}
+
+/// More values than this are not worth looking up one by one.
+pub const MOST_VALUES: usize = 1024;
+
+fn values(bound: &Bound, wanted: usize) -> Option<Vec<Literal>> {
+    match bound {
+        Bound::Compare { column, op: CompareOp::Eq, value, cast: None }
+            if *column == wanted && !value.is_null() =>
+        {
+            Some(vec![value.clone()])
+        }
+        Bound::Compare { .. } | Bound::IsNull { .. } => None,
+        // Each part alone holds for every match; the shortest list says most.
+        Bound::And(parts) => {
+            parts.iter().filter_map(|part| values(part, wanted)).min_by_key(|values| values.len())
+        }
+        Bound::Or(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(values(part, wanted)?);
+                if all.len() > MOST_VALUES {
+                    return None;
+                }
+            }
+            Some(all)
+        }
+    }
 }
 
 fn bounds(bound: &Bound, wanted: usize) -> Bounds {

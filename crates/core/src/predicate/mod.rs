@@ -4,8 +4,8 @@
 //! three-valued logic: a comparison with null is unknown, and only rows for which the whole is true are wanted.
 //!
 //! One place evaluates it on rows ([`BoundPredicate::evaluate`]), one tells which zones can hold a match
-//! ([`BoundPredicate::may_match`]), one turns it into a range of one column ([`BoundPredicate::bounds`]) for key
-//! indexes.
+//! ([`BoundPredicate::may_match`]), one turns it into a range or a list of values of one column
+//! ([`BoundPredicate::bounds`], [`BoundPredicate::values`]) for key indexes and hash partitions.
 
 mod bind;
 mod bounds;
@@ -22,7 +22,7 @@ use arrow_array::{
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 
 pub use bind::BoundPredicate;
-pub use bounds::Bounds;
+pub use bounds::{Bounds, MOST_VALUES};
 pub use prune::ZoneStatistics;
 
 /// How a column is compared with a literal.

@@ -176,5 +176,16 @@ mod tests {
                 prop_assert!(!matches || may.value(index), "{}", predicate);
             }
         }
+
+        #[test]
+        fn every_match_has_one_of_the_values_named(value in -3i32..4, predicate in any_predicate()) {
+            let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int32, true)]));
+            let bound = predicate.bind(&schema).unwrap();
+            let column: ArrayRef = Arc::new(Int32Array::from(vec![value]));
+            let batch = RecordBatch::try_new(Arc::clone(&schema), vec![column]).unwrap();
+            if let Some(values) = bound.values(0) && bound.evaluate(&batch).unwrap().iter().any(|row| row == Some(true)) {
+                prop_assert!(values.contains(&lit(value)), "{}", predicate);
+            }
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Source for FileSource {
 
 /// Reads `length` bytes into memory that need not be zeroed before.
 #[cfg(unix)]
-fn read_exact_at(file: &File, length: usize, offset: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_exact_at(file: &File, length: usize, offset: u64) -> std::io::Result<Vec<u8>> {
     use rustix::buffer::spare_capacity;
     use rustix::io::{Errno, pread};
     let mut buffer = Vec::with_capacity(length);
@@ -69,7 +69,7 @@ fn read_exact_at(file: &File, length: usize, offset: u64) -> std::io::Result<Vec
 }
 
 #[cfg(windows)]
-fn read_exact_at(file: &File, length: usize, mut offset: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_exact_at(file: &File, length: usize, mut offset: u64) -> std::io::Result<Vec<u8>> {
     use std::os::windows::fs::FileExt;
     let mut buffer = vec![0; length];
     let mut rest = buffer.as_mut_slice();

@@ -2,6 +2,7 @@
 
 mod counting;
 mod file;
+mod handles;
 mod memory;
 #[cfg(feature = "object_store")]
 mod object;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 
 pub use counting::{CountingSource, ReadCounts};
 pub use file::FileSource;
+pub use handles::{FileHandles, PooledSource, is_out_of_handles};
 pub use memory::MemorySource;
 #[cfg(feature = "object_store")]
 pub use object::ObjectSource;

@@ -19,7 +19,7 @@ use super::metadata::BlockPointer;
 use super::walk::salvage_map;
 
 /// Bytes fetched in one go when it is known that all of them will be wanted.
-const READ_AHEAD_BYTES: u64 = 1 << 20;
+pub(crate) const READ_AHEAD_BYTES: u64 = 1 << 20;
 
 /// Reads the cells of one CFile; see the module.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ pub(crate) struct CellCursor {
     file: Arc<CFile>,
     /// Rows that will all be read: what may be fetched ahead.
     wanted: RowRanges,
+    read_ahead_bytes: u64,
     place: Place,
     current: Option<DecodedBlock>,
     ahead: VecDeque<(BlockPointer, Bytes)>,
@@ -90,7 +91,21 @@ impl CellCursor {
     pub fn new(file: Arc<CFile>, wanted: RowRanges) -> Self {
         let salvage =
             file.recovered.as_ref().map(|found| found.iter().map(|block| (block.clone(), None)).collect());
-        Self { file, wanted, place: Place::Nowhere, current: None, ahead: VecDeque::new(), salvage }
+        Self {
+            file,
+            wanted,
+            read_ahead_bytes: READ_AHEAD_BYTES,
+            place: Place::Nowhere,
+            current: None,
+            ahead: VecDeque::new(),
+            salvage,
+        }
+    }
+
+    /// Fetches at most so many bytes in one go, but always a whole block.
+    pub fn with_read_ahead(mut self, bytes: u64) -> Self {
+        self.read_ahead_bytes = bytes;
+        self
     }
 
     /// Finds blocks without the index if that is damaged.
@@ -205,7 +220,7 @@ impl CellCursor {
         while let Some(entry) = cursor.entry() {
             let size = u64::from(entry.pointer.size);
             let is_wanted = file.ordinal_of(entry)? < until;
-            if !pointers.is_empty() && (!is_wanted || bytes.saturating_add(size) > READ_AHEAD_BYTES) {
+            if !pointers.is_empty() && (!is_wanted || bytes.saturating_add(size) > self.read_ahead_bytes) {
                 break;
             }
             file.store.check_pointer(entry.pointer, DATA_PART)?;

@@ -90,6 +90,20 @@ impl KeyIndex {
         }
     }
 
+    /// The encoded key of a row.
+    pub fn key_of(&self, row: u64) -> Result<Vec<u8>> {
+        match self {
+            Self::File(file) => {
+                let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::none());
+                file.encoded_value(&cursor.read(row..row.saturating_add(1))?, 0)
+            }
+            Self::Keys(_) => {
+                let mut keys = self.keys_of(row..row.saturating_add(1))?;
+                keys.pop().ok_or_else(|| Error::invalid("a row that is not there"))
+            }
+        }
+    }
+
     /// The first row whose key is at least `key`, and whether it is that key.
     pub fn row_of_key(&self, key: &[u8]) -> Result<(u64, bool)> {
         match self {

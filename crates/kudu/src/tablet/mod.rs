@@ -12,6 +12,7 @@ mod cells;
 mod change;
 mod choice;
 mod delta;
+mod encoded_keys;
 mod found;
 mod history;
 mod key_index;
@@ -27,10 +28,14 @@ mod restore;
 mod rowset;
 mod rowset_report;
 mod salvage;
+#[cfg(test)]
+mod scan_tests;
 mod schema;
 mod superblock;
 mod table;
+mod table_scan;
 mod tablet_rows;
+mod units;
 mod verify;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -43,6 +48,7 @@ pub(crate) use choice::open_best;
 pub(crate) use delta::DeltaFile;
 pub(crate) use found::{FoundTablet, find_tablets};
 pub(crate) use history::History;
+pub(crate) use key_range::KeyRange;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use lenient::parse as parse_damaged_superblock;
 pub(crate) use opening::log_damage;

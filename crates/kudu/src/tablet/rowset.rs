@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_select::interleave::interleave;
@@ -14,9 +14,10 @@ use super::cells;
 use super::change::{ChangeKind, ChangeList};
 use super::delta::{DeltaCursor, DeltaFile};
 use super::key_index::KeyIndex;
+use super::key_range::KeyRange;
 use super::schema::{KuduColumn, KuduSchema};
 use super::superblock::RowSetMetadata;
-use crate::cfile::{CFile, CFileReaderOptions, CellCursor};
+use crate::cfile::{CFile, CFileReaderOptions, CellCursor, READ_AHEAD_BYTES};
 use crate::fs::{BlockMap, FilePool};
 
 /// At which time rows are looked at.
@@ -34,6 +35,27 @@ impl Snapshot {
             Self::Latest => true,
             Self::At(at) => timestamp < at,
         }
+    }
+}
+
+/// Bytes that all columns read at once fetch ahead together, at most.
+const SHARED_READ_AHEAD_BYTES: u64 = 64 << 20;
+
+/// How many bytes of a column are fetched in one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadAhead(u64);
+
+impl Default for ReadAhead {
+    fn default() -> Self {
+        Self(READ_AHEAD_BYTES)
+    }
+}
+
+impl ReadAhead {
+    /// What is left for each of so many columns.
+    pub fn shared_by(columns: usize) -> Self {
+        let share = SHARED_READ_AHEAD_BYTES.checked_div(columns as u64);
+        Self(share.map_or(READ_AHEAD_BYTES, |share| share.min(READ_AHEAD_BYTES)))
     }
 }
 
@@ -109,6 +131,8 @@ pub(crate) struct RowSet {
     blocks: Blocks,
     columns: Mutex<HashMap<i32, Arc<CFile>>>,
     key_index: KeyIndex,
+    /// The bloom file, opened when a key is first looked up; `None` if it cannot be.
+    bloom: OnceLock<Option<CFile>>,
     pub rows: u64,
     pub(super) undo: Vec<Arc<DeltaFile>>,
     pub(super) redo: Vec<Arc<DeltaFile>>,
@@ -195,6 +219,7 @@ impl RowSet {
             columns: Mutex::default(),
             rows: key_index.rows(),
             key_index,
+            bloom: OnceLock::new(),
             undo,
             redo,
             log_changes: LogChanges::new(),
@@ -281,14 +306,45 @@ impl RowSet {
         }
     }
 
-    /// The rows whose encoded key lies in a range; an empty end means no end.
-    pub fn rows_between(&self, start: &[u8], end: &[u8]) -> Result<Range<u64>> {
+    /// Between which encoded keys its rows lie; everywhere if nothing says.
+    pub fn keys(&self) -> KeyRange {
+        self.key_range().map(|(min, max)| KeyRange::closed(&min, &max)).unwrap_or_default()
+    }
+
+    /// The encoded key of a row.
+    pub fn key_of(&self, row: u64) -> Result<Vec<u8>> {
+        self.key_index.key_of(row)
+    }
+
+    /// The rows whose encoded key lies in a range: all of them, if damage may hide some.
+    pub fn rows_in(&self, keys: &KeyRange) -> Result<Range<u64>> {
         if self.is_tolerant {
             return Ok(0..self.rows);
         }
-        let first = if start.is_empty() { 0 } else { self.key_index.row_of_key(start)?.0 };
-        let last = if end.is_empty() { self.rows } else { self.key_index.row_of_key(end)?.0 };
+        let own = self.keys();
+        if keys.intersect(&own).is_empty() {
+            return Ok(0..0);
+        }
+        if let Some(key) = keys.only_key() {
+            if !self.may_contain(key) {
+                return Ok(0..0);
+            }
+            let (row, is_there) = self.key_index.row_of_key(key)?;
+            return Ok(row..row.saturating_add(u64::from(is_there)));
+        }
+        let first = if keys.start <= own.start { 0 } else { self.key_index.row_of_key(&keys.start)?.0 };
+        let last = if keys.reaches(&own.end) { self.rows } else { self.key_index.row_of_key(&keys.end)?.0 };
         Ok(first..last.max(first))
+    }
+
+    /// Whether the bloom filter lets an encoded key pass. One that cannot be read lets all pass: it only saves work.
+    fn may_contain(&self, key: &[u8]) -> bool {
+        let open = || {
+            let source = self.blocks.certain(self.metadata.bloom?).ok()?;
+            CFile::open(source, &self.blocks.options).ok()
+        };
+        let bloom = self.bloom.get_or_init(open).as_ref();
+        bloom.is_none_or(|bloom| bloom.bloom_may_contain(key).unwrap_or(true))
     }
 
     /// The file of a column; `None` if the rowset was written before the column existed.
@@ -337,10 +393,12 @@ impl RowSet {
         columns: &[KuduColumn],
         snapshot: Snapshot,
         wanted: &RowRanges,
+        ahead: ReadAhead,
     ) -> Result<RowSetReader> {
         let ids: Vec<i32> = columns.iter().filter_map(|column| column.id).collect();
         let readers = columns.iter().map(|column| {
             let cursor = self.column(column)?.map(|file| CellCursor::new(file, wanted.clone()));
+            let cursor = cursor.map(|cursor| cursor.with_read_ahead(ahead.0));
             let cursor = if self.is_tolerant { cursor.map(CellCursor::over_damage) } else { cursor };
             Ok((column.clone(), cursor))
         });

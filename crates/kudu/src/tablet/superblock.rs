@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
 
-use super::partition::Partition;
+use super::partition::{Partition, PartitionSchema};
 use super::schema::KuduSchema;
 use crate::messages::{self, BlockIdPb, RowSetDataPb, TabletSuperBlockPb, required};
 
@@ -100,6 +100,7 @@ pub struct TabletMetadata {
     pub state: TabletState,
     /// Which rows of the table it holds.
     pub partition: Partition,
+    pub(crate) partition_schema: PartitionSchema,
     /// Its rowsets, in no order.
     pub rowsets: Vec<RowSetMetadata>,
     /// How long old values are kept.
@@ -125,6 +126,7 @@ impl TabletMetadata {
             schema_version: 0,
             state: TabletState::Unknown,
             partition: Partition::default(),
+            partition_schema: PartitionSchema::default(),
             rowsets: Vec::new(),
             history_seconds: DEFAULT_HISTORY_SECONDS,
             transactions: HashMap::new(),
@@ -171,13 +173,16 @@ impl TabletMetadata {
             };
             (id, state)
         });
+        let schema = KuduSchema::parse(&required(message.schema, "schema")?)?;
+        let partition_schema = message.partition_schema.unwrap_or_default();
         let history = message.extra_config.and_then(|config| config.history_max_age_sec);
         let mut metadata = Self {
             table_id: text(message.table_id, "table_id")?,
             tablet_id: text(message.tablet_id, "tablet_id")?,
             table_name: required(message.table_name, "table_name")?,
             last_durable_mrs_id: required(message.last_durable_mrs_id, "last_durable_mrs_id")?,
-            schema: KuduSchema::parse(&required(message.schema, "schema")?)?,
+            partition_schema: PartitionSchema::parse(&partition_schema, &schema),
+            schema,
             schema_version: required(message.schema_version, "schema_version")?,
             state: match message.tablet_data_state {
                 Some(0) => TabletState::Copying,

@@ -1,28 +1,21 @@
 //! A table as a dataset: its tablets in partition order.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
-use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
-use pilaster_core::dataset::column_index;
+use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
-use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, ErrorKind, LostRows, OnDamage, Progress, Result, RowRanges, Scan,
-    ScanRequest, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, LostRows, OnDamage, Progress, Result, Scan, ScanRequest, Split, VerifyDepth,
+    VerifyReport,
 };
 
-use super::cells;
-use super::key_range::key_range;
-use super::merge::SomeRows;
+use super::key_range::{KeyRange, key_ranges};
 use super::replica::{LogUse, Tablet};
-use super::rowset::{RowSet, Snapshot};
-use super::schema::{KuduColumn, KuduSchema};
-use super::tablet_rows::{KeyRange, Unit, UnitRows, units};
-use crate::cfile::CellCursor;
+use super::rowset::Snapshot;
+use super::schema::KuduSchema;
+use super::table_scan::TableScan;
+use super::units::{Unit, units};
 
 /// A Kudu table, from the disks of its servers.
 #[derive(Debug, Clone)]
@@ -36,10 +29,19 @@ struct Inner {
     tablets: Vec<Tablet>,
     snapshot: Snapshot,
     log: LogUse,
+    /// Everything, in order.
+    units: Vec<TabletUnit>,
     /// Everything, cut into what threads divide among themselves.
-    units: Vec<Unit>,
+    splits: OnceLock<Vec<TabletUnit>>,
     /// What a tolerant scan reads instead, made when one is first asked for.
     salvaged: OnceLock<Salvage>,
+}
+
+/// A unit, and the number of its tablet.
+#[derive(Debug, Clone)]
+struct TabletUnit {
+    tablet: usize,
+    unit: Unit,
 }
 
 /// What is left of a damaged table.
@@ -61,15 +63,11 @@ impl KuduTable {
         let sure = |tablet: &&Tablet| tablet.replica.doubtful_tables.iter().all(|table| *table != name);
         let newest = tablets.iter().filter(sure).max_by_key(|tablet| tablet.schema_version);
         let schema = newest.map(|tablet| tablet.schema.clone()).unwrap_or_default();
-        let units = if tablets.iter().any(Tablet::is_damaged) {
-            // Keys that cannot be read must not keep the rest from being salvaged.
-            all_units(&tablets, &KeyRange::default()).unwrap_or_default()
-        } else {
-            all_units(&tablets, &KeyRange::default())?
-        };
+        check_handles(&tablets)?;
+        let units = all_units(&tablets);
         let arrow = schema.to_arrow();
-        let salvaged = OnceLock::new();
-        Ok(Self(Arc::new(Inner { name, arrow, schema, tablets, snapshot, log, units, salvaged })))
+        let (splits, salvaged) = (OnceLock::new(), OnceLock::new());
+        Ok(Self(Arc::new(Inner { name, arrow, schema, tablets, snapshot, log, units, splits, salvaged })))
     }
 
     /// Columns with their ids and defaults.
@@ -77,60 +75,93 @@ impl KuduTable {
         &self.0.schema
     }
 
-    /// The units a request visits.
+    /// The same table with its tablets changed.
+    #[cfg(test)]
+    pub(super) fn with_tablets(self, change: impl FnOnce(&mut [Tablet])) -> Result<Self> {
+        let inner = Arc::into_inner(self.0).ok_or_else(|| Error::invalid("a table in use"))?;
+        drop((inner.units, inner.splits));
+        let mut tablets = inner.tablets;
+        change(&mut tablets);
+        Self::new(inner.name, tablets, inner.snapshot, inner.log)
+    }
+
+    /// What was read of each file, by name.
+    #[cfg(test)]
+    pub(super) fn reads(&self) -> std::collections::BTreeMap<String, pilaster_core::source::ReadCounts> {
+        let tablets = self.0.tablets.iter();
+        tablets.flat_map(|tablet| tablet.replica.blocks.pool.reads()).collect()
+    }
+
+    /// The ranges of primary keys that can match.
+    fn wanted_keys(&self, predicate: &BoundPredicate) -> Vec<KeyRange> {
+        let keys: Vec<_> = self.0.schema.keys().iter().enumerate().collect();
+        key_ranges(predicate, &keys)
+    }
+
+    /// The units a request visits: of tablets that can hold a match.
     fn units(&self, request: &ScanRequest, predicate: Option<&BoundPredicate>) -> Result<Vec<Unit>> {
-        let (tablets, is_salvage) = match &request.on_damage {
-            OnDamage::Stop => (&self.0.tablets, false),
-            OnDamage::Skip(losses) => {
-                let salvage = self.salvage();
-                salvage.losses.iter().for_each(|lost| losses.add(lost.clone()));
-                (&salvage.tablets, true)
-            }
-        };
-        if let Some(index) = request.split {
-            let count = self.0.units.len().max(1);
-            if index >= count {
-                return Err(Error::invalid(format!("no split number {index}: there are {count}")));
-            }
-            if !is_salvage {
-                let unit = self.0.units.get(index).cloned();
-                let keys = predicate.map(|predicate| key_range(predicate, &self.0.schema));
-                let unit = match (unit, keys) {
-                    (Some(unit), Some(keys)) => unit.within(&keys)?,
-                    (unit, _) => unit,
-                };
-                return Ok(unit.into_iter().collect());
-            }
+        let splits = request.split.map(|_| self.all_splits()).transpose()?;
+        let count = splits.map_or(0, |splits| splits.len().max(1));
+        if let Some(index) = request.split.filter(|index| *index >= count) {
+            return Err(Error::invalid(format!("no split number {index}: there are {count}")));
+        }
+        if let OnDamage::Skip(losses) = &request.on_damage {
+            let salvage = self.salvage()?;
+            salvage.losses.iter().for_each(|lost| losses.add(lost.clone()));
+            let units = all_units(&salvage.tablets).into_iter().map(|of_tablet| of_tablet.unit);
+            let Some(index) = request.split else { return Ok(units.collect()) };
             // There may be more or fewer units than splits: the last split takes the rest.
-            let mut units = all_units(tablets, &KeyRange::default())?.into_iter().skip(index);
             let is_last = index.saturating_add(1) == count;
-            return Ok(if is_last { units.collect() } else { units.next().into_iter().collect() });
+            return Ok(units.skip(index).take(if is_last { usize::MAX } else { 1 }).collect());
         }
-        match predicate {
-            None if !is_salvage => Ok(self.0.units.clone()),
-            None => all_units(tablets, &KeyRange::default()),
-            Some(predicate) => all_units(tablets, &key_range(predicate, &self.0.schema)),
+        let visited = match (request.split, splits) {
+            (Some(index), Some(splits)) => splits.get(index).map(std::slice::from_ref).unwrap_or_default(),
+            _ => self.0.units.as_slice(),
+        };
+        let may_match = |tablet: &Tablet| {
+            let metadata = &tablet.metadata;
+            let may_match = |predicate: &BoundPredicate| {
+                metadata.partition_schema.may_match(&metadata.partition, predicate, &self.0.schema)
+            };
+            tablet.replica.metadata_damage.is_some() || predicate.is_none_or(may_match)
+        };
+        let may_match: Vec<bool> = self.0.tablets.iter().map(may_match).collect();
+        let wanted = visited.iter().filter(|unit| may_match.get(unit.tablet).is_none_or(|may| *may));
+        Ok(wanted.map(|unit| unit.unit.clone()).collect())
+    }
+
+    /// What threads divide among themselves, found when it is first asked for.
+    fn all_splits(&self) -> Result<&[TabletUnit]> {
+        if let Some(splits) = self.0.splits.get() {
+            return Ok(splits);
         }
+        let mut splits = Vec::new();
+        for TabletUnit { tablet, unit } in self.0.units.iter().cloned() {
+            splits.extend(unit.cut()?.into_iter().map(|unit| TabletUnit { tablet, unit }));
+        }
+        Ok(self.0.splits.get_or_init(|| splits))
     }
 
     /// What is left of the table; everything, if it is sound.
-    fn salvage(&self) -> &Salvage {
+    fn salvage(&self) -> Result<&Salvage> {
         let inner = &self.0;
-        inner.salvaged.get_or_init(|| {
-            let mut salvage = Salvage { tablets: Vec::new(), losses: Vec::new() };
-            for tablet in &inner.tablets {
-                if tablet.replica.doubtful_tables.len() > 1 {
-                    let reasons = tablet.findings.iter().map(ToString::to_string);
-                    let losses = reasons.map(|reason| LostRows { rows: 0..0, column: None, reason });
-                    salvage.losses.extend(losses);
-                    continue;
-                }
-                let salvaged = tablet.replica.salvage(inner.log, inner.snapshot);
-                salvage.tablets.push(salvaged.tablet);
-                salvage.losses.extend(salvaged.losses);
+        if let Some(salvage) = inner.salvaged.get() {
+            return Ok(salvage);
+        }
+        let mut salvage = Salvage { tablets: Vec::new(), losses: Vec::new() };
+        for tablet in &inner.tablets {
+            if tablet.replica.doubtful_tables.len() > 1 {
+                let reasons = tablet.findings.iter().map(ToString::to_string);
+                let losses = reasons.map(|reason| LostRows { rows: 0..0, column: None, reason });
+                salvage.losses.extend(losses);
+                continue;
             }
-            salvage
-        })
+            let salvaged = tablet.replica.salvage(inner.log, inner.snapshot);
+            salvage.tablets.push(salvaged.tablet);
+            salvage.losses.extend(salvaged.losses);
+        }
+        check_handles(&inner.tablets)?;
+        Ok(inner.salvaged.get_or_init(|| salvage))
     }
 
     /// Refuses to give rows when some are known to be missing.
@@ -146,22 +177,17 @@ impl KuduTable {
     }
 }
 
-fn all_units(tablets: &[Tablet], keys: &KeyRange) -> Result<Vec<Unit>> {
-    let mut all = Vec::new();
-    for tablet in tablets {
-        all.extend(units(&tablet.rowsets, &tablet.memory, keys)?);
-    }
-    Ok(all)
+fn all_units(tablets: &[Tablet]) -> Vec<TabletUnit> {
+    let of_tablet = |(number, tablet): (usize, &Tablet)| {
+        let units = units(&tablet.rowsets, &tablet.memory).into_iter();
+        units.map(move |unit| TabletUnit { tablet: number, unit }).collect::<Vec<_>>()
+    };
+    tablets.iter().enumerate().flat_map(of_tablet).collect()
 }
 
-/// Says where the way out of damage is.
-fn with_hint(error: Error) -> Error {
-    let ErrorKind::Corrupt { expected, found } = error.kind() else { return error };
-    let hinted = Error::corrupt(expected.clone(), format!("{found}; `salvage` gives what is left"));
-    match error.position() {
-        Some(position) => hinted.at(&position.path, position.offset, position.part),
-        None => hinted,
-    }
+/// What could not be read for want of file handles must not pass for damage.
+fn check_handles(tablets: &[Tablet]) -> Result<()> {
+    tablets.iter().try_for_each(|tablet| tablet.replica.blocks.pool.check_handles())
 }
 
 impl Dataset for KuduTable {
@@ -196,13 +222,9 @@ impl Dataset for KuduTable {
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
-        let units = self.0.units.iter();
-        let mut splits: Vec<_> = units
-            .map(|unit| Split {
-                rows: None,
-                bytes: unit.rowsets.iter().map(|(rowset, _)| rowset.size_bytes()).sum(),
-            })
-            .collect();
+        let splits =
+            self.all_splits()?.iter().map(|of_tablet| Split { rows: None, bytes: of_tablet.unit.bytes });
+        let mut splits: Vec<_> = splits.collect();
         // What a tolerant scan finds where nothing was must belong to a split too.
         if splits.is_empty() && self.0.tablets.iter().any(Tablet::is_damaged) {
             splits.push(Split { rows: None, bytes: 0 });
@@ -218,57 +240,20 @@ impl Dataset for KuduTable {
         if !matches!(request.on_damage, OnDamage::Skip(_)) {
             self.check_complete()?;
         }
-        let schema = &self.0.schema;
-        let projection = request.projected(&self.0.arrow)?;
-        let mut wanted: Vec<usize> = Vec::new();
-        let mut filter_columns = Vec::new();
-        if let Some(predicate) = &request.predicate {
-            for name in predicate.columns() {
-                filter_columns.push(column_index(&self.0.arrow, name)?);
-            }
-        }
-        for &column in projection.iter().chain(&filter_columns) {
-            if !wanted.contains(&column) {
-                wanted.push(column);
-            }
-        }
-        let columns: Vec<KuduColumn> =
-            wanted.iter().filter_map(|index| schema.columns.get(*index).cloned()).collect();
-        let read_schema = Schema::new(columns.iter().map(KuduColumn::field).collect::<Vec<_>>());
-        let predicate =
-            request.predicate.as_ref().map(|predicate| predicate.bind(&read_schema)).transpose()?;
-        let pruning =
-            request.predicate.as_ref().map(|predicate| predicate.bind(&self.0.arrow)).transpose()?;
         // Positions count all rows, so nothing may be pruned before they are counted.
-        let by_position = request.rows.is_some() || request.row_numbers.is_some();
-        if by_position && request.split.is_some() {
+        let is_by_position = request.rows.is_some() || request.row_numbers.is_some();
+        if is_by_position && request.split.is_some() {
             return Err(Error::invalid(
                 "the rows of a split have no positions in a table that is merged by key",
             ));
         }
-        let mut units = self.units(request, pruning.as_ref().filter(|_| !by_position))?;
-        units.reverse();
-        Ok(Box::new(TableScan {
-            output: request.output_schema(&self.0.arrow)?,
-            projection: projection
-                .iter()
-                .filter_map(|index| wanted.iter().position(|w| w == index))
-                .collect(),
-            read_schema: Arc::new(read_schema),
-            keys: schema.keys().to_vec(),
-            columns,
-            request: request.clone(),
-            is_by_position: by_position,
-            predicate,
-            units,
-            current: None,
-            snapshot: self.0.snapshot,
-            batch_size: request.batch_size.max(1),
-            left: request.limit.unwrap_or(u64::MAX),
-            position: 0,
-            rows: request.rows.clone(),
-            with_row_numbers: request.row_numbers.is_some(),
-        }))
+        let predicate =
+            request.predicate.as_ref().map(|predicate| predicate.bind(&self.0.arrow)).transpose()?;
+        let pruning = predicate.as_ref().filter(|_| !is_by_position);
+        let units = self.units(request, pruning)?;
+        let keys = pruning.map(|predicate| self.wanted_keys(predicate));
+        let scan = TableScan::new(&self.0.schema, self.0.snapshot, request, units, keys)?;
+        Ok(Box::new(scan))
     }
 
     /// What is wrong with the disks, as far as opening has shown.
@@ -322,168 +307,5 @@ impl Dataset for KuduTable {
             rowset.add_statistics(&self.0.schema, &mut all)?;
         }
         Ok(all)
-    }
-}
-
-/// The unit being read.
-enum Current {
-    Plain(BatchReader),
-    Rows(UnitRows),
-}
-
-/// The columns of a rowset that nothing changes.
-struct RowSetColumns {
-    rowset: Arc<RowSet>,
-    columns: Vec<KuduColumn>,
-}
-
-impl Columns for RowSetColumns {
-    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        let column =
-            self.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
-        Ok(match self.rowset.column(column)? {
-            Some(file) => Box::new(CellCursor::new(file, wanted.clone())),
-            None => Box::new(DefaultCursor(column.clone())),
-        })
-    }
-}
-
-/// A column that a rowset lacks: its default for every row.
-struct DefaultCursor(KuduColumn);
-
-impl ColumnCursor for DefaultCursor {
-    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
-        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        cells::default_array(&self.0, count)
-    }
-
-    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        vec![(rows, None)]
-    }
-}
-
-struct TableScan {
-    output: SchemaRef,
-    read_schema: SchemaRef,
-    /// Where each output column stands among those read.
-    projection: Vec<usize>,
-    columns: Vec<KuduColumn>,
-    keys: Vec<KuduColumn>,
-    request: ScanRequest,
-    is_by_position: bool,
-    predicate: Option<BoundPredicate>,
-    /// What is still to visit, the next at the end.
-    units: Vec<Unit>,
-    current: Option<Current>,
-    snapshot: Snapshot,
-    batch_size: usize,
-    left: u64,
-    /// Rows given by units so far.
-    position: u64,
-    rows: Option<RowRanges>,
-    with_row_numbers: bool,
-}
-
-impl TableScan {
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        while self.left > 0 {
-            let next = match &mut self.current {
-                None => {
-                    let Some(unit) = self.units.pop() else { return Ok(None) };
-                    self.current = Some(self.open(&unit)?);
-                    continue;
-                }
-                Some(Current::Plain(reader)) => reader.next().transpose()?,
-                Some(Current::Rows(rows)) => rows.next()?.map(|rows| self.finish(rows)).transpose()?,
-            };
-            let Some(batch) = next else {
-                self.current = None;
-                continue;
-            };
-            if batch.num_rows() > 0 {
-                let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
-                self.left = self.left.saturating_sub(keep as u64);
-                return Ok(Some(batch.slice(0, keep)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A unit that nothing changes is read like any other columns by position, with all that saves.
-    fn open(&self, unit: &Unit) -> Result<Current> {
-        if let Some((rowset, rows)) = unit.plain(&self.columns, self.snapshot)
-            && !self.is_by_position
-        {
-            let columns = RowSetColumns { rowset: Arc::clone(rowset), columns: self.columns.clone() };
-            let request = ScanRequest {
-                projection: Some(self.projection.clone()),
-                limit: Some(self.left),
-                split: None,
-                ..self.request.clone()
-            };
-            let wanted = rowset.intact(rows.clone());
-            return Ok(Current::Plain(positional::scan(&columns, &self.read_schema, &request, &wanted)?));
-        }
-        let losses = match &self.request.on_damage {
-            OnDamage::Stop => None,
-            OnDamage::Skip(losses) => Some(Arc::clone(losses)),
-        };
-        let rows = unit.read(&self.columns, &self.keys, self.snapshot, self.batch_size, losses)?;
-        Ok(Current::Rows(rows))
-    }
-
-    /// Numbers, filters and projects rows.
-    fn finish(&mut self, rows: SomeRows) -> Result<RecordBatch> {
-        let SomeRows { arrays, count } = rows;
-        let first = self.position;
-        self.position = first.saturating_add(count as u64);
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.read_schema), arrays, &options)?;
-        let mut mask = match &self.predicate {
-            Some(predicate) => Some(prep_null_mask_filter(&predicate.evaluate(&batch)?)),
-            None => None,
-        };
-        if let Some(rows) = &self.rows {
-            let wanted: arrow_array::BooleanArray = (first..self.position)
-                .map(|row| Some(rows.as_slice().iter().any(|range| range.contains(&row))))
-                .collect();
-            mask = Some(match mask {
-                Some(mask) => arrow_array::BooleanArray::new(mask.values() & wanted.values(), None),
-                None => wanted,
-            });
-        }
-        let mut columns: Vec<ArrayRef> =
-            self.projection.iter().filter_map(|index| batch.columns().get(*index).cloned()).collect();
-        if self.with_row_numbers {
-            columns.push(Arc::new(UInt64Array::from_iter_values(first..self.position)));
-        }
-        let mut kept = count;
-        if let Some(mask) = mask {
-            kept = mask.true_count();
-            if kept < count {
-                let filter = FilterBuilder::new(&mask).optimize().build();
-                columns = columns.iter().map(|array| Ok(filter.filter(array)?)).collect::<Result<_>>()?;
-            }
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(kept));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
-    }
-}
-
-impl Iterator for TableScan {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_batch();
-        if next.is_err() {
-            self.left = 0;
-        }
-        next.map_err(|error| ArrowError::from(with_hint(error))).transpose()
-    }
-}
-
-impl RecordBatchReader for TableScan {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.output)
     }
 }

@@ -1,12 +1,14 @@
 //! Rows that were in memory only.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use bytes::Bytes;
 use pilaster_core::{LossLog, Result};
 
-use crate::tablet::{ChangeKind, ChangeList, KuduColumn, Snapshot, cells_to_array};
+use crate::tablet::{ChangeKind, ChangeList, KeyRange, KuduColumn, Snapshot, cells_to_array};
 
 /// A row of a memory store.
 #[derive(Debug, Clone)]
@@ -33,17 +35,41 @@ impl MemoryRow {
         Ok(is_live)
     }
 
-    /// Its cells at a time; `None` if it did not exist then.
-    fn at(&self, snapshot: Snapshot) -> Result<Option<HashMap<i32, Option<Bytes>>>> {
+    /// Adds its cells at a time to those of each column; whether it existed then. What was added for a row that did not
+    /// exist, or that cannot be read, is taken away again.
+    fn push_cells<'a>(
+        &'a self,
+        columns: &'a [KuduColumn],
+        snapshot: Snapshot,
+        cells: &mut [Vec<Option<&'a [u8]>>],
+    ) -> Result<bool> {
         if !snapshot.includes(self.inserted) {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut cells = self.cells.clone();
+        for (column, cells) in columns.iter().zip(cells.iter_mut()) {
+            cells.push(match column.id.and_then(|id| self.cells.get(&id)) {
+                Some(cell) => cell.as_deref(),
+                None => column.read_default.as_deref(),
+            });
+        }
+        let changed = self.apply_changes(columns, snapshot, cells);
+        if !matches!(changed, Ok(true)) {
+            cells.iter_mut().for_each(|cells| {
+                cells.pop();
+            });
+        }
+        changed
+    }
+
+    /// Applies its changes to the last cell of each column; whether it exists after them.
+    fn apply_changes<'a>(
+        &'a self,
+        columns: &[KuduColumn],
+        snapshot: Snapshot,
+        cells: &mut [Vec<Option<&'a [u8]>>],
+    ) -> Result<bool> {
         let mut is_live = true;
-        for (timestamp, list) in &self.changes {
-            if !snapshot.includes(*timestamp) {
-                continue;
-            }
+        for (_, list) in self.changes.iter().filter(|(timestamp, _)| snapshot.includes(*timestamp)) {
             let changes = ChangeList::parse(list)?;
             match changes.kind {
                 ChangeKind::Delete => is_live = false,
@@ -51,11 +77,12 @@ impl MemoryRow {
                 ChangeKind::Update => {}
             }
             changes.for_each(|id, cell| {
-                cells.insert(id, cell.map(Bytes::copy_from_slice));
+                let of_id = columns.iter().zip(cells.iter_mut()).filter(|(column, _)| column.id == Some(id));
+                of_id.filter_map(|(_, cells)| cells.last_mut()).for_each(|last| *last = cell);
                 Ok(())
             })?;
         }
-        Ok(is_live.then_some(cells))
+        Ok(is_live)
     }
 }
 
@@ -64,47 +91,101 @@ impl MemoryRow {
 pub(crate) struct MemoryRows(pub BTreeMap<Vec<u8>, MemoryRow>);
 
 impl MemoryRows {
-    /// The rows that exist at a time, in key order, as one array per column, and their number.
-    pub fn read(&self, columns: &[KuduColumn], snapshot: Snapshot) -> Result<(Vec<ArrayRef>, usize)> {
-        let mut rows = Vec::new();
-        for row in self.0.values() {
-            rows.extend(row.at(snapshot)?);
-        }
-        let arrays = columns.iter().map(|column| {
-            let cells: Vec<Option<&[u8]>> = rows
-                .iter()
-                .map(|row| match column.id.and_then(|id| row.get(&id)) {
-                    Some(cell) => cell.as_deref(),
-                    None => column.read_default.as_deref(),
-                })
-                .collect();
-            cells_to_array(column, &cells)
-        });
-        Ok((arrays.collect::<Result<_>>()?, rows.len()))
-    }
-
-    /// As [`MemoryRows::read`], without the rows that cannot be read, which are noted.
-    pub fn read_good(
-        &self,
-        columns: &[KuduColumn],
-        snapshot: Snapshot,
-        losses: &LossLog,
-    ) -> Result<(Vec<ArrayRef>, usize)> {
-        let mut good = BTreeMap::new();
-        for (key, row) in &self.0 {
-            let alone = Self(BTreeMap::from([(key.clone(), row.clone())]));
-            match alone.read(columns, snapshot) {
-                Ok(_) => good.extend(alone.0),
-                Err(error) => losses.record(0..0, None, &error),
-            }
-        }
-        Self(good).read(columns, snapshot)
-    }
-
     /// Encoded keys of the first and the last row.
     pub fn key_range(&self) -> Option<(&[u8], &[u8])> {
         let (first, _) = self.0.first_key_value()?;
         let (last, _) = self.0.last_key_value()?;
         Some((first, last))
     }
+
+    /// Whether any row has a key in the range.
+    pub fn has_any(&self, keys: &KeyRange) -> bool {
+        self.between(keys, None).next().is_some()
+    }
+
+    /// The rows with keys in a range, after the key `after` if there is one.
+    fn between<'a, 'k>(
+        &'a self,
+        keys: &'k KeyRange,
+        after: Option<&'k [u8]>,
+    ) -> impl Iterator<Item = (&'a Vec<u8>, &'a MemoryRow)> + use<'a, 'k> {
+        let start = match after {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Included(keys.start.as_slice()),
+        };
+        let rows = self.0.range::<[u8], _>((start, Bound::Unbounded));
+        rows.take_while(|(key, _)| keys.end.is_empty() || **key < keys.end)
+    }
+}
+
+/// Reads the rows of memory with keys in some ranges, batch by batch.
+#[derive(Debug)]
+pub(crate) struct MemoryCursor {
+    memory: Arc<MemoryRows>,
+    /// What is still to read, the next at the end.
+    pending: Vec<KeyRange>,
+    /// The last key read of the next range.
+    after: Option<Vec<u8>>,
+}
+
+impl MemoryCursor {
+    /// Reads the rows between `keys`, which ascend.
+    pub fn new(memory: Arc<MemoryRows>, mut keys: Vec<KeyRange>) -> Self {
+        keys.reverse();
+        Self { memory, pending: keys, after: None }
+    }
+
+    /// The next rows that exist at a time, at most `most`, in key order: an array for each column, and their number, which is
+    /// never none. With `losses`, rows that cannot be read are noted there and left out.
+    pub fn next(
+        &mut self,
+        columns: &[KuduColumn],
+        snapshot: Snapshot,
+        most: usize,
+        losses: Option<&LossLog>,
+    ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
+        let memory = Arc::clone(&self.memory);
+        let mut cells: Vec<Vec<Option<&[u8]>>> = vec![Vec::new(); columns.len()];
+        let mut count = 0;
+        while let Some(keys) = self.pending.last() {
+            let mut last = None;
+            for (key, row) in memory.between(keys, self.after.as_deref()) {
+                last = Some(key);
+                match (row.push_cells(columns, snapshot, &mut cells), losses) {
+                    (Ok(true), Some(losses)) if !is_readable(columns, &mut cells, losses) => {}
+                    (Ok(is_live), _) => count = usize::from(is_live).saturating_add(count),
+                    (Err(error), None) => return Err(error),
+                    (Err(error), Some(losses)) => losses.record(0..0, None, &error),
+                }
+                if count >= most {
+                    break;
+                }
+            }
+            if count >= most {
+                self.after = last.cloned();
+                break;
+            }
+            self.after = None;
+            self.pending.pop();
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let arrays = columns.iter().zip(&cells).map(|(column, cells)| cells_to_array(column, cells));
+        Ok(Some((arrays.collect::<Result<_>>()?, count)))
+    }
+}
+
+/// Whether the last cells make a row; if not, that is noted and they are taken away.
+fn is_readable(columns: &[KuduColumn], cells: &mut [Vec<Option<&[u8]>>], losses: &LossLog) -> bool {
+    let last = |cells: &Vec<Option<_>>| cells.last().copied().flatten();
+    let mut of_row = columns.iter().zip(cells.iter());
+    let damage = of_row.find_map(|(column, cells)| cells_to_array(column, &[last(cells)]).err());
+    if let Some(error) = &damage {
+        losses.record(0..0, None, error);
+        cells.iter_mut().for_each(|cells| {
+            cells.pop();
+        });
+    }
+    damage.is_none()
 }

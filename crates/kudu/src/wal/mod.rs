@@ -23,7 +23,9 @@ mod segment;
 pub(crate) use coverage::Coverage;
 pub use describe::LogLine;
 pub(crate) use describe::{Secrets, lines};
-pub(crate) use memory::MemoryRows;
+#[cfg(test)]
+pub(crate) use memory::MemoryRow;
+pub(crate) use memory::{MemoryCursor, MemoryRows};
 pub(crate) use new_log::{FIRST_SEGMENT, FIRST_TERM, first_segment};
 pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
 #[cfg(any(test, feature = "fuzzing"))]

@@ -5,6 +5,7 @@ pub mod cells;
 pub mod columns;
 pub mod container;
 pub mod golden;
+pub mod made;
 pub mod printed;
 pub mod rows;
 pub mod tables;

@@ -1,0 +1,168 @@
+//! The encoded primary keys of a batch of rows.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use pilaster_core::{Error, Result};
+
+use super::schema::KuduColumn;
+use crate::cfile::{KuduType, Physical};
+use crate::key::{self, KeyPart};
+
+/// Keys as Kudu encodes them, one after the other: they compare as bytes, with each other and with the bounds of rowsets.
+#[derive(Debug, Default)]
+pub(crate) struct EncodedKeys {
+    bytes: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+}
+
+impl EncodedKeys {
+    /// Encodes the keys of `count` rows in place of those held; `arrays` begin with the key columns.
+    pub fn encode(&mut self, columns: &[KuduColumn], arrays: &[ArrayRef], count: usize) -> Result<()> {
+        self.bytes.clear();
+        self.ends.clear();
+        self.ends.reserve(count);
+        let cells = columns.iter().zip(arrays).map(|(column, array)| KeyCells::new(column, array));
+        let cells = cells.collect::<Result<Vec<_>>>()?;
+        for row in 0..count {
+            for (number, (column, cells)) in columns.iter().zip(&cells).enumerate() {
+                let is_last = number.saturating_add(1) == columns.len();
+                let part = if is_last { KeyPart::Last } else { KeyPart::NotLast };
+                key::encode(column.data_type, cells.get(row)?, part, &mut self.bytes)?;
+            }
+            self.ends.push(self.bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The key of a row; empty if there is no such row.
+    pub fn get(&self, row: usize) -> &[u8] {
+        let start = match row.checked_sub(1) {
+            Some(before) => self.ends.get(before).copied().unwrap_or_default(),
+            None => 0,
+        };
+        let end = self.ends.get(row).copied().unwrap_or_default();
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// The first row from `row` on, up to `end`, whose key is not less than `key`: near rows are looked at first.
+    pub fn first_not_below(&self, key: &[u8], row: usize, end: usize) -> usize {
+        let (mut low, mut step) = (row, 1usize);
+        let mut high = row;
+        while high < end && self.get(high) < key {
+            low = high.saturating_add(1);
+            high = high.saturating_add(step);
+            step = step.saturating_mul(2);
+        }
+        high = high.min(end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle) < key {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// The cells of a key column in the form in which they are stored.
+enum KeyCells<'a> {
+    Fixed { data: ArrayData, width: usize, stride: usize },
+    Bytes(&'a ArrayRef),
+    Text(&'a ArrayRef),
+}
+
+impl<'a> KeyCells<'a> {
+    fn new(column: &KuduColumn, array: &'a ArrayRef) -> Result<Self> {
+        if array.null_count() > 0 {
+            return Err(Error::corrupt(format!("values in key column {:?}", column.name), "a null"));
+        }
+        Ok(match (column.data_type.physical(), array.data_type()) {
+            (Physical::Binary, DataType::Utf8View) => Self::Text(array),
+            (Physical::Binary, DataType::BinaryView) => Self::Bytes(array),
+            (Physical::Fixed(width), other) => match other.primitive_width() {
+                Some(stride) if stride >= width => Self::Fixed { data: array.to_data(), width, stride },
+                _ => return Err(not_a_key(column.data_type)),
+            },
+            _ => return Err(not_a_key(column.data_type)),
+        })
+    }
+
+    fn get(&self, row: usize) -> Result<&[u8]> {
+        Ok(match self {
+            Self::Bytes(array) => array.as_binary_view().value(row),
+            Self::Text(array) => array.as_string_view().value(row).as_bytes(),
+            Self::Fixed { data, width, stride } => {
+                let start = data.offset().saturating_add(row).saturating_mul(*stride);
+                let values = data.buffers().first().map(|buffer| buffer.as_slice()).unwrap_or_default();
+                // A wider number of Arrow has the same low bytes.
+                let cell = values.get(start..).and_then(|rest| rest.get(..*width));
+                cell.ok_or_else(|| Error::invalid(format!("no key in row {row}")))?
+            }
+        })
+    }
+}
+
+fn not_a_key(data_type: KuduType) -> Error {
+    Error::invalid(format!("{data_type} cannot be a key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Int32Array, StringViewArray};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::messages::{ColumnSchemaPb, SchemaPb};
+    use crate::tablet::KuduSchema;
+
+    /// A key of a text and a number.
+    fn columns() -> Vec<KuduColumn> {
+        let column = |(number, data_type)| ColumnSchemaPb {
+            id: Some(number),
+            name: Some(format!("k{number}")),
+            data_type: Some(data_type),
+            is_key: Some(true),
+            ..ColumnSchemaPb::default()
+        };
+        let columns = [(0, 8), (1, 5)].map(column).to_vec();
+        KuduSchema::parse(&SchemaPb { columns }).unwrap().columns
+    }
+
+    proptest! {
+        #[test]
+        fn keys_compare_as_the_rows_do(rows in prop::collection::vec(("[a\0b]{0,3}", -3i32..3), 1..40)) {
+            let mut rows = rows;
+            rows.sort();
+            let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values(rows.iter().map(|(text, _)| text)));
+            let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(rows.iter().map(|(_, number)| *number)));
+            let mut keys = EncodedKeys::default();
+            // Also of arrays that are parts of others.
+            let from = rows.len() / 3;
+            let count = rows.len() - from;
+            keys.encode(&columns(), &[texts.slice(from, count), numbers.slice(from, count)], count).unwrap();
+            prop_assert_eq!(keys.len(), count);
+            for row in 1..count {
+                prop_assert_eq!(rows[from + row - 1].cmp(&rows[from + row]), keys.get(row - 1).cmp(keys.get(row)));
+            }
+            for row in 0..count {
+                for start in 0..=row {
+                    let found = keys.first_not_below(keys.get(row), start, count);
+                    let expected = (start..count).find(|at| keys.get(*at) >= keys.get(row)).unwrap_or(count);
+                    prop_assert_eq!(found, expected);
+                }
+            }
+        }
+    }
+}

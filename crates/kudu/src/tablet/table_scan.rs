@@ -1,0 +1,288 @@
+//! The scan of a table: its units one after the other, filtered, numbered, and cut at the limit.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
+};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
+use pilaster_core::dataset::column_index;
+use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::predicate::BoundPredicate;
+use pilaster_core::{BatchReader, Error, ErrorKind, OnDamage, Result, RowRanges, ScanRequest};
+
+use super::cells;
+use super::key_range::KeyRange;
+use super::merge::SomeRows;
+use super::rowset::{RowSet, Snapshot};
+use super::schema::{KuduColumn, KuduSchema};
+use super::tablet_rows::{Reading, RowStream};
+use super::units::{Unit, UnitRows};
+use crate::cfile::CellCursor;
+
+/// See the module.
+pub(super) struct TableScan {
+    output: SchemaRef,
+    read_schema: SchemaRef,
+    /// Where each output column stands among those read.
+    projection: Vec<usize>,
+    reading: Reading,
+    request: ScanRequest,
+    predicate: Option<BoundPredicate>,
+    /// Only rows with keys in these ranges can match.
+    keys: Option<Vec<KeyRange>>,
+    /// What is still to visit.
+    units: std::vec::IntoIter<Unit>,
+    current: Option<Current>,
+    left: u64,
+    /// Rows given by units so far.
+    position: u64,
+}
+
+/// The unit being read.
+enum Current {
+    /// Columns read by position; what must be added to the row numbers they come with.
+    Plain(BatchReader, u64),
+    Rows(RowStream),
+}
+
+impl TableScan {
+    /// Scans `units` of a table that has `schema`; of them, `keys` are enough.
+    pub fn new(
+        schema: &KuduSchema,
+        snapshot: Snapshot,
+        request: &ScanRequest,
+        units: Vec<Unit>,
+        keys: Option<Vec<KeyRange>>,
+    ) -> Result<Self> {
+        let arrow = schema.to_arrow();
+        let projection = request.projected(&arrow)?;
+        let mut wanted = projection.clone();
+        for name in request.predicate.iter().flat_map(|predicate| predicate.columns()) {
+            wanted.push(column_index(&arrow, name)?);
+        }
+        let mut read: Vec<usize> = Vec::new();
+        for column in wanted {
+            if !read.contains(&column) {
+                read.push(column);
+            }
+        }
+        let columns: Vec<KuduColumn> =
+            read.iter().filter_map(|index| schema.columns.get(*index).cloned()).collect();
+        let read_schema = Schema::new(columns.iter().map(KuduColumn::field).collect::<Vec<_>>());
+        let predicate =
+            request.predicate.as_ref().map(|predicate| predicate.bind(&read_schema)).transpose()?;
+        let place = |index: &usize| read.iter().position(|column| column == index);
+        Ok(Self {
+            output: request.output_schema(&arrow)?,
+            read_schema: Arc::new(read_schema),
+            projection: projection.iter().filter_map(place).collect(),
+            reading: Reading {
+                columns,
+                keys: schema.keys().to_vec(),
+                snapshot,
+                batch_size: request.batch_size.max(1),
+                losses: match &request.on_damage {
+                    OnDamage::Stop => None,
+                    OnDamage::Skip(losses) => Some(Arc::clone(losses)),
+                },
+            },
+            request: request.clone(),
+            predicate,
+            keys,
+            units: units.into_iter(),
+            current: None,
+            left: request.limit.unwrap_or(u64::MAX),
+            position: 0,
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left > 0 {
+            let next = match &mut self.current {
+                None => {
+                    let last = self.request.rows.as_ref().map(|rows| rows.as_slice().last());
+                    let is_past = last.is_some_and(|last| last.is_none_or(|last| last.end <= self.position));
+                    let Some(unit) = self.units.next().filter(|_| !is_past) else { return Ok(None) };
+                    self.current = self.open(&unit)?;
+                    continue;
+                }
+                Some(Current::Plain(reader, shift)) => {
+                    let shift = *shift;
+                    let batch = reader.next().transpose()?;
+                    batch.map(|batch| self.numbered(batch, shift)).transpose()?
+                }
+                Some(Current::Rows(rows)) => rows.next()?.map(|rows| self.finish(rows)).transpose()?,
+            };
+            let Some(batch) = next else {
+                self.current = None;
+                continue;
+            };
+            if batch.num_rows() > 0 {
+                let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
+                self.left = self.left.saturating_sub(keep as u64);
+                return Ok(Some(batch.slice(0, keep)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_by_position(&self) -> bool {
+        self.request.rows.is_some() || self.request.row_numbers.is_some()
+    }
+
+    /// Begins to read a unit, unless there is nothing in it. One that nothing changes is read like any other columns by
+    /// position, with all that saves.
+    fn open(&mut self, unit: &Unit) -> Result<Option<Current>> {
+        let found = unit.find(self.keys.as_deref())?;
+        let Some((rowset, rows, shift)) = self.plain(&found) else {
+            return Ok(found.read(&self.reading).map(Current::Rows));
+        };
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let columns = RowSetColumns { rowset, columns: self.reading.columns.clone() };
+        let request = ScanRequest {
+            projection: Some(self.projection.clone()),
+            limit: Some(self.left),
+            split: None,
+            ..self.request.clone()
+        };
+        let reader = positional::scan(&columns, &self.read_schema, &request, &rows)?;
+        Ok(Some(Current::Plain(reader, shift)))
+    }
+
+    /// The rowset and the rows to read, if they can be read by position; and how far their positions in the table lie from
+    /// those in the rowset.
+    fn plain(&mut self, found: &UnitRows) -> Option<(Arc<RowSet>, RowRanges, u64)> {
+        let (rowset, rows) = found.plain(&self.reading.columns, self.reading.snapshot)?;
+        if !self.is_by_position() {
+            return Some((Arc::clone(rowset), rows.clone(), 0));
+        }
+        // Where rows may turn out to be lost, those after them have no known position.
+        let ([range], None) = (rows.as_slice(), &self.reading.losses) else { return None };
+        let first = self.position;
+        self.position = first.saturating_add(rows.count());
+        let wanted = match &self.request.rows {
+            Some(wanted) => wanted.within(&(first..self.position)).moved(range.start),
+            None => rows.clone(),
+        };
+        Some((Arc::clone(rowset), wanted, first.wrapping_sub(range.start)))
+    }
+
+    /// With row numbers that count from the start of the table.
+    fn numbered(&self, batch: RecordBatch, shift: u64) -> Result<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        if self.request.row_numbers.is_some()
+            && let Some(numbers) = columns.last_mut()
+        {
+            let moved =
+                numbers.as_primitive::<UInt64Type>().unary::<_, UInt64Type>(|row| row.wrapping_add(shift));
+            *numbers = Arc::new(moved);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+
+    /// Numbers, filters and projects rows.
+    fn finish(&mut self, rows: SomeRows) -> Result<RecordBatch> {
+        let SomeRows { arrays, count } = rows;
+        let first = self.position;
+        self.position = first.saturating_add(count as u64);
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.read_schema), arrays, &options)?;
+        let mut mask = match &self.predicate {
+            None => None,
+            Some(predicate) => {
+                let matches = predicate.evaluate(&batch)?;
+                Some(if matches.null_count() > 0 { prep_null_mask_filter(&matches) } else { matches })
+            }
+        };
+        if let Some(rows) = &self.request.rows {
+            let wanted = rows.within(&(first..self.position)).to_mask(count);
+            let both = match mask {
+                Some(mask) => mask.values() & &wanted,
+                None => wanted,
+            };
+            mask = Some(BooleanArray::new(both, None));
+        }
+        let mut columns: Vec<ArrayRef> =
+            self.projection.iter().filter_map(|index| batch.columns().get(*index).cloned()).collect();
+        if self.request.row_numbers.is_some() {
+            columns.push(Arc::new(UInt64Array::from_iter_values(first..self.position)));
+        }
+        let mut kept = count;
+        if let Some(mask) = mask {
+            kept = mask.true_count();
+            if kept < count {
+                let filter = FilterBuilder::new(&mask).optimize().build();
+                columns = columns.iter().map(|array| Ok(filter.filter(array)?)).collect::<Result<_>>()?;
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(kept));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+}
+
+impl Iterator for TableScan {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_batch();
+        if next.is_err() {
+            self.left = 0;
+        }
+        next.map_err(|error| ArrowError::from(with_hint(error))).transpose()
+    }
+}
+
+impl RecordBatchReader for TableScan {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.output)
+    }
+}
+
+/// Says where the way out of damage is.
+fn with_hint(error: Error) -> Error {
+    let ErrorKind::Corrupt { expected, found } = error.kind() else { return error };
+    let hinted = Error::corrupt(expected.clone(), format!("{found}; `salvage` gives what is left"));
+    match error.position() {
+        Some(position) => hinted.at(&position.path, position.offset, position.part),
+        None => hinted,
+    }
+}
+
+/// The columns of a rowset that nothing changes.
+struct RowSetColumns {
+    rowset: Arc<RowSet>,
+    columns: Vec<KuduColumn>,
+}
+
+impl Columns for RowSetColumns {
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let column =
+            self.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
+        Ok(match self.rowset.column(column)? {
+            Some(file) => Box::new(CellCursor::new(file, wanted.clone())),
+            None => Box::new(DefaultCursor(column.clone())),
+        })
+    }
+}
+
+/// A column that a rowset lacks: its default for every row.
+struct DefaultCursor(KuduColumn);
+
+impl ColumnCursor for DefaultCursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
+        cells::default_array(&self.0, count)
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        vec![(rows, None)]
+    }
+}
