@@ -45,6 +45,10 @@ pub(crate) struct OpenArgs {
     /// The clear server key in hex, for Kudu disks encrypted with a key management service
     #[arg(long, value_name = "HEX", env = "PILASTER_KUDU_SERVER_KEY", hide_env_values = true)]
     server_key: Option<String>,
+
+    /// Show private keys and authorization tokens in Kudu's system catalog and log; they are left out otherwise
+    #[arg(long)]
+    show_secrets: bool,
 }
 
 impl OpenArgs {
@@ -68,7 +72,8 @@ impl OpenArgs {
             .with_log(if self.no_wal { LogUse::Ignore } else { LogUse::Replay })
             .with_replica(self.replica.clone())
             .with_tablet(self.tablet.clone())
-            .with_server_key(self.server_key.clone());
+            .with_server_key(self.server_key.clone())
+            .with_secrets(self.show_secrets);
         KuduOptions::default().with_assumed_shape(shape).with_store(store)
     }
 }

@@ -14,6 +14,7 @@ mod progress;
 mod query;
 mod select;
 mod sheet;
+mod target;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -38,7 +38,7 @@ impl ConvertTarget {
         let path = path.into();
         let format = OutputFormat::from_path(&path).ok_or_else(|| {
             let message = "the name does not say which format to write; end it in .parquet, .arrow, .csv, .tsv, .json \
-                           or .jsonl, or name the format";
+                           or .jsonl, or name the format (-f kudu, -f cfile-set for folders)";
             Error::invalid(message).at(&path.display().to_string(), 0, "")
         })?;
         Ok(Self { path, format })
@@ -164,7 +164,7 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
         OutputFormat::Csv => Some(count_records(path, b',')?),
         OutputFormat::Tsv => Some(count_records(path, b'\t')?),
         OutputFormat::Jsonl => Some(count_objects(path)?),
-        OutputFormat::Table | OutputFormat::Json | OutputFormat::CFileSet => None,
+        OutputFormat::Table | OutputFormat::Json | OutputFormat::CFileSet | OutputFormat::Kudu => None,
     };
     // Records without fields are empty lines, which readers pass over.
     Ok(rows.filter(|_| !schema.fields().is_empty()))

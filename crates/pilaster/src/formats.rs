@@ -95,6 +95,8 @@ pub(crate) struct FormatReadOptions {
 pub(crate) struct FormatWriteOptions {
     #[cfg(feature = "kudu")]
     pub(crate) cfile_set: crate::kudu::CFileSetWriterOptions,
+    #[cfg(feature = "kudu")]
+    pub(crate) kudu: crate::kudu::KuduTableWriterOptions,
 }
 
 /// The driver of a kind of file.

@@ -46,6 +46,7 @@ pub struct Entry {
 pub struct ListOptions {
     open: OpenOptions,
     recursive: bool,
+    orphans: bool,
 }
 
 impl ListOptions {
@@ -62,6 +63,13 @@ impl ListOptions {
         self.recursive = recursive;
         self
     }
+
+    /// Whether what belongs to no table is looked for too.
+    #[must_use]
+    pub fn with_orphans(mut self, orphans: bool) -> Self {
+        self.orphans = orphans;
+        self
+    }
 }
 
 /// Lists files and folders. What cannot be opened is listed with its problem.
@@ -72,7 +80,7 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
     let mut entries = Vec::new();
     // Several folders of one system are listed together: they may be the disks of one server.
     if let ([_, _, ..], Some(store)) = (paths, open_store(paths, &options.open)) {
-        return Ok(list_store(store?.as_ref()));
+        return Ok(list_store(store?.as_ref(), options));
     }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
@@ -85,7 +93,7 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
             } else if is_table_folder(local) {
                 entries.push(entry(&path, options));
             } else if let Some(store) = open_store(&[&path], &options.open) {
-                entries.extend(list_store(store?.as_ref()));
+                entries.extend(list_store(store?.as_ref(), options));
             } else {
                 list_folder(local, options, DEPTH, &mut entries)?;
             }
@@ -95,7 +103,7 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
 }
 
 /// What a store consists of, and what is wrong with it.
-fn list_store(store: &dyn Store) -> Vec<Entry> {
+fn list_store(store: &dyn Store, options: &ListOptions) -> Vec<Entry> {
     let problems = store.findings().into_iter().map(|finding| Entry {
         path: finding.path.to_string(),
         format: None,
@@ -105,7 +113,8 @@ fn list_store(store: &dyn Store) -> Vec<Entry> {
         details: Vec::new(),
         state: State::Problem(format!("{} at byte {}: {}", finding.part, finding.offset, finding.message)),
     });
-    store.entries().into_iter().chain(problems).collect()
+    let orphans = if options.orphans { store.orphans() } else { Vec::new() };
+    store.entries().into_iter().chain(orphans).chain(problems).collect()
 }
 
 fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
@@ -125,7 +134,7 @@ fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut V
         };
         if let Some(store) = open_store(&[&name], &options.open) {
             match store {
-                Ok(store) => entries.extend(list_store(store.as_ref())),
+                Ok(store) => entries.extend(list_store(store.as_ref(), options)),
                 Err(error) => entries.push(folder_entry(name, "folder", State::Problem(error.to_string()))),
             }
             continue;

@@ -37,11 +37,13 @@ pub enum OutputFormat {
     Arrow,
     /// A folder with one Kudu CFile per column.
     CFileSet,
+    /// The folder of a Kudu tablet server with one table.
+    Kudu,
 }
 
 impl OutputFormat {
     /// Every format, with its name.
-    pub const ALL: [(OutputFormat, &'static str); 8] = [
+    pub const ALL: [(OutputFormat, &'static str); 9] = [
         (Self::Table, "table"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
@@ -50,6 +52,7 @@ impl OutputFormat {
         (Self::Parquet, "parquet"),
         (Self::Arrow, "arrow"),
         (Self::CFileSet, "cfile-set"),
+        (Self::Kudu, "kudu"),
     ];
 
     /// The format that a file name asks for by its extension.
@@ -63,6 +66,7 @@ impl OutputFormat {
             "parquet" | "pq" => Self::Parquet,
             "arrow" | "feather" | "ipc" => Self::Arrow,
             "cfiles" => Self::CFileSet,
+            "kudu" => Self::Kudu,
             "txt" => Self::Table,
             _ => return None,
         })
@@ -71,7 +75,7 @@ impl OutputFormat {
     /// The feature of this crate that writes it.
     pub(crate) fn feature(self) -> &'static str {
         match self {
-            Self::CFileSet => "kudu",
+            Self::CFileSet | Self::Kudu => "kudu",
             Self::Table | Self::Csv | Self::Tsv | Self::Json | Self::Jsonl | Self::Parquet | Self::Arrow => {
                 "default"
             }
@@ -80,7 +84,7 @@ impl OutputFormat {
 
     /// Whether it is written as a folder and not as one stream of bytes.
     pub fn is_folder(self) -> bool {
-        self == Self::CFileSet
+        matches!(self, Self::CFileSet | Self::Kudu)
     }
 
     /// Whether it is bytes that do not belong on a terminal.
@@ -240,7 +244,9 @@ pub fn writer(
             let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;
             Box::new(ParquetOutput(writer))
         }
-        OutputFormat::CFileSet => writer_of(format)?.writer(format, sink, schema, options)?,
+        OutputFormat::CFileSet | OutputFormat::Kudu => {
+            writer_of(format)?.writer(format, sink, schema, options)?
+        }
     })
 }
 
@@ -295,7 +301,7 @@ mod tests {
         assert_eq!(OutputFormat::from_path(Path::new("a.parquet/b")), None);
         assert_eq!(
             "xml".parse::<OutputFormat>().unwrap_err().to_string(),
-            "no output format \"xml\"; there are: table, csv, tsv, json, jsonl, parquet, arrow, cfile-set"
+            "no output format \"xml\"; there are: table, csv, tsv, json, jsonl, parquet, arrow, cfile-set, kudu"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-use pilaster_core::{DatasetRef, Finding, Result};
+use pilaster_core::{DatasetRef, Finding, Progress, Result, VerifyDepth, VerifyReport};
 
 use crate::formats::{DRIVERS, Driver};
 use crate::ls::Entry;
@@ -25,8 +25,24 @@ pub trait Store: Debug + Send + Sync {
     /// What it consists of, in the words of its format.
     fn entries(&self) -> Vec<Entry>;
 
+    /// What lies in it and belongs to no table, each openable by its name; finding it may take long.
+    fn orphans(&self) -> Vec<Entry> {
+        Vec::new()
+    }
+
     /// What is wrong with it that belongs to no one table.
     fn findings(&self) -> Vec<Finding>;
+
+    /// Looks for damage in all of it, or in one table. Progress counts bytes.
+    ///
+    /// # Errors
+    /// If there is no table of that name, or looking itself fails; damage is in the report.
+    fn verify(
+        &self,
+        table: Option<&str>,
+        depth: VerifyDepth,
+        progress: &dyn Progress,
+    ) -> Result<VerifyReport>;
 }
 
 /// The store that all these paths are together, if each of them is a folder of the same system's.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::open::OpenOptions;
 use crate::paths;
-use crate::store::{open_store, open_tables};
+use crate::store::open_store;
 
 /// Verifies each path; what cannot even be opened is a finding too. Progress counts bytes.
 ///
@@ -25,15 +25,14 @@ pub fn verify<S: AsRef<str>>(
     let mut report = VerifyReport::default();
     let progress = &Summed::new(progress);
     if let Some(store) = open_store(paths, options) {
-        let store = store?;
-        let names: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
-        report.findings = store.findings();
-        verify_all(open_tables(&names.join(" "), store.as_ref(), options), depth, progress, &mut report)?;
-        return Ok(report);
+        return store?.verify(options.table(), depth, progress);
     }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
-            verify_all(options.open_one(&path)?, depth, progress, &mut report)?;
+            match open_store(&[&path], options) {
+                Some(store) => report.merge(store?.verify(options.table(), depth, progress)?),
+                None => verify_all(options.open_one(&path)?, depth, progress, &mut report)?,
+            }
         }
     }
     Ok(report)

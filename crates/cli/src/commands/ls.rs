@@ -18,6 +18,7 @@ use crate::sheet::{Sheet, known};
 Examples:
   pilaster ls backup/            the files and tables of a folder
   pilaster ls -r backup/         and of the folders in it
+  pilaster ls --orphans tserver/ and blocks that no tablet names; read them as FROM 'tserver/#NAME'
   pilaster ls --json '*.cfile'   for a program
 
 What cannot be read is listed with its problem; `pilaster verify` judges it.")]
@@ -29,13 +30,20 @@ pub(crate) struct Args {
     #[arg(short, long)]
     recursive: bool,
 
+    /// List what belongs to no table too: blocks of Kudu that no superblock names
+    #[arg(long)]
+    orphans: bool,
+
     /// Print JSON, with exact sizes
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let options = ListOptions::default().with_open(args.input.open.options()?).with_recursive(args.recursive);
+    let options = ListOptions::default()
+        .with_open(args.input.open.options()?)
+        .with_recursive(args.recursive)
+        .with_orphans(args.orphans);
     let entries = list(&args.input.paths, &options)?;
     if args.json {
         json::print(&entries.iter().map(to_json).collect())?;

@@ -7,11 +7,11 @@ use pilaster::kudu::{AssumedShape, Compression, Encoding, KuduType};
 use pilaster::salvage::{SalvageOptions, SalvageReport, salvage};
 use pilaster::{AtomicFile, Error, LostRows, Result};
 
-use super::convert::TargetArgs;
 use crate::args::{OpenArgs, open_all};
 use crate::exit::Outcome;
 use crate::progress::{Unit, Words};
 use crate::sheet::printable;
+use crate::target::TargetArgs;
 
 /// How many losses are named on stderr; the report has all.
 const SHOWN_LOSSES: usize = 20;

@@ -19,7 +19,7 @@ Examples:
   pilaster wal tserver/                   the logs of all tablets
   pilaster wal --tablet 0a1b tserver/     of one
 
-Values of rows and authorization tokens are not shown.")]
+Values of rows are not shown, authorization tokens only with --show-secrets.")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,

@@ -77,6 +77,11 @@ impl KuduTableWriterOptions {
         self
     }
 
+    /// The name of the table, if one was given.
+    pub fn table_name(&self) -> Option<&str> {
+        self.table_name.as_deref()
+    }
+
     /// The columns of the primary key, in their order; by default the first column. They become the first columns of the
     /// table.
     #[must_use]

@@ -9,6 +9,7 @@ use pilaster_core::{BatchReader, DatasetRef, Progress, Result, SourceRef};
 pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, Encoding, KuduType, Version};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
 pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry, TabletLog};
+pub use pilaster_kudu::table_writer::{BlockManager, HashPartition, KuduTableWriterOptions, RangePartition};
 pub use pilaster_kudu::tablet::LogUse;
 pub use pilaster_kudu::wal::LogLine;
 pub use tables::{open_servers, parse_as_of};
@@ -58,18 +59,21 @@ impl Driver for Kudu {
     }
 
     fn writes(&self, format: OutputFormat) -> bool {
-        format == OutputFormat::CFileSet
+        matches!(format, OutputFormat::CFileSet | OutputFormat::Kudu)
     }
 
     fn write_folder(
         &self,
-        _format: OutputFormat,
+        format: OutputFormat,
         batches: BatchReader,
         folder: &Path,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {
-        cfiles::write_set(batches, folder, &options.formats.cfile_set, progress)
+        match format {
+            OutputFormat::Kudu => tables::write(batches, folder, &options.formats.kudu, progress),
+            _ => cfiles::write_set(batches, folder, &options.formats.cfile_set, progress),
+        }
     }
 }
 
@@ -121,6 +125,13 @@ impl WriteOptions {
     #[must_use]
     pub fn with_cfile_set(mut self, options: CFileSetWriterOptions) -> Self {
         self.formats.cfile_set = options;
+        self
+    }
+
+    /// How tables of Kudu servers are written.
+    #[must_use]
+    pub fn with_kudu(mut self, options: KuduTableWriterOptions) -> Self {
+        self.formats.kudu = options;
         self
     }
 }

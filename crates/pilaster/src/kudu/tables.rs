@@ -1,12 +1,16 @@
 //! The disks of tablet servers.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use pilaster_core::{DatasetRef, Error, Finding, Result};
-use pilaster_kudu::store::{KuduStore, TabletEntry};
+use pilaster_core::{
+    AtomicFolder, BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth,
+    VerifyReport,
+};
+use pilaster_kudu::store::{KuduStore, KuduStoreOptions, OrphanGroup, TabletEntry};
+use pilaster_kudu::table_writer::{KuduTableWriter, KuduTableWriterOptions};
 
 use super::cfiles::cfile_options;
+use crate::convert::ConvertSummary;
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
 use crate::paths;
@@ -33,15 +37,35 @@ impl Store for Servers {
     }
 
     fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
-        Ok(Arc::new(self.store.table(name)?))
+        let dataset = self.store.dataset(name);
+        match name {
+            // Looking for orphans reads much, so only what is no table is looked for among them.
+            Some(name) if dataset.is_err() && !self.tables().iter().any(|table| table == name) => {
+                self.store.orphan(name).or(dataset)
+            }
+            _ => dataset,
+        }
     }
 
     fn entries(&self) -> Vec<Entry> {
         self.store.tablets().into_iter().map(|tablet| entry(&self.name, tablet)).collect()
     }
 
+    fn orphans(&self) -> Vec<Entry> {
+        self.store.orphans().into_iter().map(|group| orphan_entry(&self.name, group)).collect()
+    }
+
     fn findings(&self) -> Vec<Finding> {
         self.store.findings().to_vec()
+    }
+
+    fn verify(
+        &self,
+        table: Option<&str>,
+        depth: VerifyDepth,
+        progress: &dyn Progress,
+    ) -> Result<VerifyReport> {
+        self.store.verify(table, depth, progress)
     }
 }
 
@@ -65,6 +89,36 @@ fn entry(path: &str, tablet: TabletEntry) -> Entry {
         bytes: tablet.bytes,
         columns: Some(tablet.columns),
         details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
+        state: match (tablet.damage, tablet.missing_blocks) {
+            (Some(damage), _) => State::Problem(damage.to_string()),
+            (None, 0) => State::Ok,
+            (None, missing) => State::Problem(format!("{missing} blocks are missing")),
+        },
+    }
+}
+
+fn orphan_entry(path: &str, group: OrphanGroup) -> Entry {
+    let mut details = vec![
+        ("server".to_string(), group.server),
+        ("blocks".to_string(), group.blocks.len().to_string()),
+        ("reads as".to_string(), if group.is_rowset { "a table" } else { "a cfile" }.to_string()),
+    ];
+    if let Some(tablet) = group.tablet {
+        details.push(("tablet".to_string(), tablet));
+    }
+    if !group.tables.is_empty() {
+        details.push(("columns like".to_string(), group.tables.join(", ")));
+    }
+    let kinds: Vec<_> =
+        group.blocks.iter().map(|block| format!("{} {}", block.data_type, block.kind)).collect();
+    details.push(("holds".to_string(), kinds.join(", ")));
+    Entry {
+        path: format!("{path}#{}", group.name),
+        format: Some("kudu orphans".to_string()),
+        rows: Some(group.rows),
+        bytes: group.blocks.iter().map(|block| block.bytes).sum(),
+        columns: None,
+        details,
         state: State::Ok,
     }
 }
@@ -105,6 +159,40 @@ pub fn parse_as_of(text: &str) -> Result<u64> {
     let micros = u64::try_from(nanos.div_euclid(1000)).map_err(|_| Error::invalid("a time before 1970"))?;
     // The upper bits of a hybrid timestamp are microseconds, the lower 12 count within one.
     micros.checked_mul(1 << 12).ok_or_else(|| Error::invalid("a time too far in the future"))
+}
+
+/// Writes a table as the folder of a tablet server; it is opened again and its rows are counted.
+pub(super) fn write(
+    batches: BatchReader,
+    folder: &Path,
+    options: &KuduTableWriterOptions,
+    progress: &dyn Progress,
+) -> Result<ConvertSummary> {
+    let unchecked = AtomicFolder::create(folder)?;
+    let name = folder.display().to_string();
+    let in_folder = |error: Error| error.at(&name, 0, "");
+    let mut options = options.clone();
+    let stem = folder.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    if let (None, Some(stem)) = (options.table_name(), stem) {
+        options = options.with_table_name(stem);
+    }
+    let mut writer =
+        KuduTableWriter::try_new(unchecked.path(), batches.schema(), options).map_err(in_folder)?;
+    for batch in batches {
+        let batch = batch.map_err(Error::from)?;
+        writer.write(&batch).map_err(in_folder)?;
+        progress.advance(batch.num_rows() as u64);
+    }
+    let summary = writer.finish().map_err(in_folder)?;
+    let written = KuduStore::open(&[unchecked.path().to_path_buf()], KuduStoreOptions::default())?
+        .table(None)?
+        .row_count();
+    if written != Some(summary.rows) {
+        let found = written.map_or("no count".to_string(), |rows| rows.to_string());
+        return Err(in_folder(Error::corrupt(format!("{} rows, as many as were read", summary.rows), found)));
+    }
+    unchecked.commit()?;
+    Ok(ConvertSummary { rows: summary.rows, bytes: summary.bytes, is_counted: true })
 }
 
 #[cfg(test)]

@@ -1,0 +1,165 @@
+//! What to write, and how: the options of `convert` and `salvage`.
+
+use std::path::Path;
+
+use clap::builder::PossibleValuesParser;
+use pilaster::convert::{ConvertOptions, ConvertTarget};
+use pilaster::kudu::{
+    BlockManager, CFileSetWriterOptions, CFileWriterOptions, Compression, Encoding, HashPartition,
+    KuduTableWriterOptions, RangePartition,
+};
+use pilaster::output::{ParquetCodec, WriteOptions};
+use pilaster::{Error, OutputFormat, Result};
+
+/// How the target is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TargetArgs {
+    /// The format to write, where the extension does not say it
+    #[arg(short, long, value_parser = PossibleValuesParser::new(OutputFormat::ALL.map(|(_, name)| name)))]
+    format: Option<String>,
+
+    /// Block codec of Parquet files: none, snappy, lz4, gzip, zstd
+    #[arg(long, value_name = "CODEC", default_value = "zstd")]
+    parquet_codec: ParquetCodec,
+
+    /// Replace what is there
+    #[arg(long)]
+    overwrite: bool,
+
+    #[command(flatten)]
+    cfile: CFileArgs,
+    #[command(flatten)]
+    kudu: KuduArgs,
+}
+
+/// How a CFile set is written.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Writing CFiles")]
+struct CFileArgs {
+    /// Codec of CFile blocks: no_compression, snappy, lz4, zlib
+    #[arg(long, value_name = "CODEC", default_value = "no_compression")]
+    cfile_codec: Compression,
+
+    /// Bytes of a CFile block before compression [default: 65536]
+    #[arg(long, value_name = "BYTES")]
+    cfile_block_size: Option<usize>,
+
+    /// The column by which rows ascend, without repeats: it gets an index by value
+    #[arg(long, value_name = "COLUMN")]
+    cfile_key: Option<String>,
+
+    /// Encoding of a column; may be given several times: --cfile-encoding name=prefix_encoding
+    #[arg(long, value_name = "COLUMN=ENCODING", value_parser = parse_encoding)]
+    cfile_encoding: Vec<(String, Encoding)>,
+
+    /// Write CFiles without checksums
+    #[arg(long)]
+    cfile_unchecked: bool,
+}
+
+/// How the folder of a Kudu tablet server is written.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Writing Kudu tables")]
+struct KuduArgs {
+    /// Name of the table [default: that of the folder]
+    #[arg(long, value_name = "NAME")]
+    kudu_table: Option<String>,
+
+    /// Columns of the primary key, in order; rows may come in any order [default: the first column]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    kudu_key: Vec<String>,
+
+    /// Hash partitions by key columns; may be given several times: --kudu-hash id:4
+    #[arg(long, value_name = "A,B:BUCKETS")]
+    kudu_hash: Vec<HashPartition>,
+
+    /// Range partitions by key columns, divided at these values: --kudu-range "year:2020|2024"
+    #[arg(long, value_name = "A,B:SPLIT|SPLIT")]
+    kudu_range: Option<RangePartition>,
+
+    /// Codec of blocks: no_compression, snappy, lz4, zlib [default: no_compression]
+    #[arg(long, value_name = "CODEC")]
+    kudu_codec: Option<Compression>,
+
+    /// Encoding of a column; may be given several times: --kudu-encoding name=prefix_encoding
+    #[arg(long, value_name = "COLUMN=ENCODING", value_parser = parse_encoding)]
+    kudu_encoding: Vec<(String, Encoding)>,
+
+    /// Bytes of a block before compression [default: 262144]
+    #[arg(long, value_name = "BYTES")]
+    kudu_block_size: Option<usize>,
+
+    /// How blocks lie on the disk: log or file; the server must be started with the same --block_manager
+    #[arg(long, value_name = "KIND", default_value = "log")]
+    kudu_block_manager: BlockManager,
+}
+
+impl KuduArgs {
+    fn options(&self) -> KuduTableWriterOptions {
+        let mut options = KuduTableWriterOptions::default()
+            .with_primary_key(self.kudu_key.iter().cloned())
+            .with_block_manager(self.kudu_block_manager);
+        if let Some(name) = &self.kudu_table {
+            options = options.with_table_name(name);
+        }
+        for hash in &self.kudu_hash {
+            options = options.with_hash_partition(hash.clone());
+        }
+        if let Some(range) = &self.kudu_range {
+            options = options.with_range_partition(range.clone());
+        }
+        if let Some(codec) = self.kudu_codec {
+            options = options.with_compression(codec);
+        }
+        if let Some(bytes) = self.kudu_block_size {
+            options = options.with_block_size_bytes(bytes);
+        }
+        for (column, encoding) in &self.kudu_encoding {
+            options = options.with_encoding(column, *encoding);
+        }
+        options
+    }
+}
+
+fn parse_encoding(text: &str) -> Result<(String, Encoding)> {
+    let (column, encoding) =
+        text.rsplit_once('=').ok_or_else(|| Error::invalid("an encoding is given as COLUMN=ENCODING"))?;
+    Ok((column.to_string(), encoding.parse()?))
+}
+
+impl CFileArgs {
+    fn options(&self) -> CFileSetWriterOptions {
+        let mut column = CFileWriterOptions::default()
+            .with_compression(self.cfile_codec)
+            .with_checksums(!self.cfile_unchecked);
+        if let Some(bytes) = self.cfile_block_size {
+            column = column.with_block_size_bytes(bytes);
+        }
+        let mut options = CFileSetWriterOptions::default().with_column_options(column);
+        if let Some(key) = &self.cfile_key {
+            options = options.with_key(key);
+        }
+        for (column, encoding) in &self.cfile_encoding {
+            options = options.with_encoding(column, *encoding);
+        }
+        options
+    }
+}
+
+impl TargetArgs {
+    pub(crate) fn target(&self, path: &Path) -> Result<ConvertTarget> {
+        match &self.format {
+            Some(format) => Ok(ConvertTarget::new(path, format.parse()?)),
+            None => ConvertTarget::from_path(path),
+        }
+    }
+
+    pub(crate) fn options(&self) -> ConvertOptions {
+        ConvertOptions::default().with_overwrite(self.overwrite).with_write(
+            WriteOptions::default()
+                .with_parquet_codec(self.parquet_codec)
+                .with_cfile_set(self.cfile.options())
+                .with_kudu(self.kudu.options()),
+        )
+    }
+}
