@@ -13,7 +13,7 @@
 mod support;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -346,16 +346,20 @@ fn rows_that_come_in_order_make_rowsets_that_do_not_overlap() {
 fn rows_before_they_were_written_are_not_there() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("t");
-    write(&folder, &two_columns(vec![1, 2]), 10, KuduTableWriterOptions::default()).unwrap();
-    let rows_at = |micros: i64| {
+    let always = scratch.path().join("always");
+    let options = KuduTableWriterOptions::default().with_table_name("t");
+    write(&folder, &two_columns(vec![1, 2]), 10, options.clone()).unwrap();
+    write(&always, &two_columns(vec![1, 2]), 10, options.with_insert_history(false)).unwrap();
+    let rows_at = |folder: &PathBuf, micros: i64| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
         let at = u64::try_from(now as i64 + micros).unwrap() << 12;
         let options = KuduStoreOptions::default().with_as_of(Some(at));
-        let store = KuduStore::open(std::slice::from_ref(&folder), options).unwrap();
+        let store = KuduStore::open(std::slice::from_ref(folder), options).unwrap();
         let table = store.table(Some("t")).unwrap();
         table.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>()
     };
-    assert_eq!((rows_at(-60_000_000), rows_at(60_000_000)), (0, 2));
+    assert_eq!((rows_at(&folder, -60_000_000), rows_at(&folder, 60_000_000)), (0, 2));
+    assert_eq!((rows_at(&always, -60_000_000), rows_at(&always, 60_000_000)), (2, 2));
 }
 
 #[test]
