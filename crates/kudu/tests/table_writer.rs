@@ -13,13 +13,13 @@
 mod support;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
-    RecordBatch, StringArray, TimestampNanosecondArray, UInt64Array,
+    ArrayRef, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
@@ -346,16 +346,20 @@ fn rows_that_come_in_order_make_rowsets_that_do_not_overlap() {
 fn rows_before_they_were_written_are_not_there() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("t");
-    write(&folder, &two_columns(vec![1, 2]), 10, KuduTableWriterOptions::default()).unwrap();
-    let rows_at = |micros: i64| {
+    let always = scratch.path().join("always");
+    let options = KuduTableWriterOptions::default().with_table_name("t");
+    write(&folder, &two_columns(vec![1, 2]), 10, options.clone()).unwrap();
+    write(&always, &two_columns(vec![1, 2]), 10, options.with_insert_history(false)).unwrap();
+    let rows_at = |folder: &PathBuf, micros: i64| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
         let at = u64::try_from(now as i64 + micros).unwrap() << 12;
         let options = KuduStoreOptions::default().with_as_of(Some(at));
-        let store = KuduStore::open(std::slice::from_ref(&folder), options).unwrap();
+        let store = KuduStore::open(std::slice::from_ref(folder), options).unwrap();
         let table = store.table(Some("t")).unwrap();
         table.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>()
     };
-    assert_eq!((rows_at(-60_000_000), rows_at(60_000_000)), (0, 2));
+    assert_eq!((rows_at(&folder, -60_000_000), rows_at(&folder, 60_000_000)), (0, 2));
+    assert_eq!((rows_at(&always, -60_000_000), rows_at(&always, 60_000_000)), (2, 2));
 }
 
 #[test]
@@ -497,6 +501,39 @@ fn a_folder_with_something_in_it_is_left_alone() {
     let schema = two_columns(vec![]).schema();
     assert!(KuduTableWriter::try_new(scratch.path(), schema, KuduTableWriterOptions::default()).is_err());
     assert_eq!(std::fs::read(scratch.path().join("precious")).unwrap(), b"x");
+}
+
+#[test]
+fn lists_of_any_layout_and_wide_decimals_are_written() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("t");
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([
+        Some(vec![Some(1), None]),
+        None,
+        Some(vec![Some(5), Some(6)]),
+    ]);
+    let lists: ArrayRef = Arc::new(lists);
+    let element = Arc::new(Field::new("item", DataType::Int32, true));
+    let wide = cast(&lists, &DataType::LargeList(Arc::clone(&element))).unwrap();
+    let fixed = cast(&lists, &DataType::FixedSizeList(element, 2)).unwrap();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(125), Some(-1), None]));
+    let decimals = cast(&numbers, &DataType::Decimal256(30, 2)).unwrap();
+    let ids = Arc::new(Int32Array::from(vec![3, 1, 2]));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("id", ids as ArrayRef, false),
+        ("large", wide, true),
+        ("fixed", fixed, true),
+        ("decimal", decimals, true),
+    ])
+    .unwrap();
+    write(&folder, &batch, 10, KuduTableWriterOptions::default()).unwrap();
+    let (_, batches) = read(&folder);
+    assert_eq!(batches[0].column(3).data_type(), &DataType::Decimal128(30, 2));
+    let schema = batches[0].schema();
+    // By id: the second row, the third, the first.
+    let order = UInt32Array::from(vec![1, 2, 0]);
+    let sorted = arrow_select::take::take_record_batch(&batch, &order).unwrap();
+    assert_eq!(as_bytes(&batches[0], &schema), as_bytes(&sorted, &schema));
 }
 
 #[test]

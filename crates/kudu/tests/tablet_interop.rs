@@ -246,6 +246,7 @@ fn kudu_reads_large_overlapping_and_empty_rowsets() {
         let options = KuduTableWriterOptions::default()
             .with_primary_key(key)
             .with_compression(compression)
+            .with_insert_history(compression != Compression::Zlib)
             .with_memory_bytes(500_000)
             .with_rowset_bytes(200_000);
         let summary =

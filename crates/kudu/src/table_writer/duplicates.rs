@@ -5,7 +5,8 @@
 //! that memory does not grow with their number.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Result, RowRanges};
 
+use super::key_rows::{KeyColumn, KeyRows};
 use super::rowset::WrittenRowSet;
 use crate::cfile::{CFile, CFileReaderOptions, CellCursor};
 use crate::fs::{FilePool, WrittenBlock};
@@ -86,17 +88,25 @@ fn find_in_group(group: Vec<RunKeys>, pool: &Arc<FilePool>, scratch: &Path) -> R
 fn merge(mut streams: Vec<KeyStream>, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<Option<Vec<u8>>> {
     let mut heads = BinaryHeap::with_capacity(streams.len());
     for (number, stream) in streams.iter_mut().enumerate() {
-        heads.extend(stream.next()?.map(|key| Reverse((key, number))));
+        let mut key = Vec::new();
+        if stream.next(&mut key)? {
+            heads.push(Reverse((key, number)));
+        }
     }
     let mut before: Option<Vec<u8>> = None;
-    while let Some(Reverse((key, number))) = heads.pop() {
-        if before.as_ref() == Some(&key) {
-            return Ok(Some(key));
+    while let Some(mut head) = heads.peek_mut() {
+        let Reverse((key, number)) = &mut *head;
+        if before.as_ref() == Some(key) {
+            return Ok(before);
         }
-        each(&key)?;
-        before = Some(key);
-        if let Some(stream) = streams.get_mut(number) {
-            heads.extend(stream.next()?.map(|key| Reverse((key, number))));
+        each(key)?;
+        before.get_or_insert_default().clone_from(key);
+        let has_next = match streams.get_mut(*number) {
+            Some(stream) => stream.next(key)?,
+            None => false,
+        };
+        if !has_next {
+            PeekMut::pop(head);
         }
     }
     Ok(None)
@@ -109,10 +119,11 @@ enum KeyStream {
 }
 
 impl KeyStream {
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+    /// Puts the next key into `key`; says whether there is one.
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<bool> {
         match self {
-            Self::Blocks(blocks) => blocks.next(),
-            Self::File(file) => file.next(),
+            Self::Blocks(blocks) => blocks.next(key),
+            Self::File(file) => file.next(key),
         }
     }
 }
@@ -122,7 +133,9 @@ struct BlockKeys {
     blocks: std::vec::IntoIter<WrittenBlock>,
     pool: Arc<FilePool>,
     current: Option<OpenKeys>,
-    stretch: std::vec::IntoIter<Vec<u8>>,
+    /// Keys that were read, and how many of them were given.
+    stretch: KeyRows,
+    given: usize,
 }
 
 struct OpenKeys {
@@ -133,32 +146,43 @@ struct OpenKeys {
 
 impl BlockKeys {
     fn new(blocks: Vec<WrittenBlock>, pool: Arc<FilePool>) -> Self {
-        Self { blocks: blocks.into_iter(), pool, current: None, stretch: Vec::new().into_iter() }
+        Self { blocks: blocks.into_iter(), pool, current: None, stretch: KeyRows::default(), given: 0 }
     }
 
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        loop {
-            if let Some(key) = self.stretch.next() {
-                return Ok(Some(key));
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<bool> {
+        while self.given >= self.stretch.len() {
+            if !self.read_stretch()? {
+                return Ok(false);
             }
-            let Some(open) = &mut self.current else {
-                let Some(block) = self.blocks.next() else { return Ok(None) };
-                let source = self.pool.block(block.id, &block.place)?;
-                let file = Arc::new(CFile::open(source, &CFileReaderOptions::default())?);
-                let cursor = CellCursor::new(Arc::clone(&file), RowRanges::none());
-                self.current = Some(OpenKeys { file, cursor, at: 0 });
-                continue;
-            };
-            let end = open.at.saturating_add(STRETCH_KEYS).min(open.file.metadata().num_values);
-            if open.at >= end {
-                self.current = None;
-                continue;
-            }
-            let values = open.cursor.read(open.at..end)?;
-            let keys = (0..values.len()).map(|index| open.file.encoded_value(&values, index));
-            self.stretch = keys.collect::<Result<Vec<_>>>()?.into_iter();
-            open.at = end;
         }
+        key.clear();
+        key.extend_from_slice(self.stretch.get(self.given));
+        self.given = self.given.saturating_add(1);
+        Ok(true)
+    }
+
+    /// Reads further keys; says whether there may be some.
+    fn read_stretch(&mut self) -> Result<bool> {
+        let Some(open) = &mut self.current else {
+            let Some(block) = self.blocks.next() else { return Ok(false) };
+            let source = self.pool.block(block.id, &block.place)?;
+            let file = Arc::new(CFile::open(source, &CFileReaderOptions::default())?);
+            let cursor = CellCursor::new(Arc::clone(&file), RowRanges::none());
+            self.current = Some(OpenKeys { file, cursor, at: 0 });
+            return Ok(true);
+        };
+        let metadata = open.file.metadata();
+        let end = open.at.saturating_add(STRETCH_KEYS).min(metadata.num_values);
+        if open.at >= end {
+            self.current = None;
+            return Ok(true);
+        }
+        let values = open.cursor.read(open.at..end)?;
+        let column = KeyColumn::new(metadata.data_type, &values)?;
+        self.stretch = KeyRows::encode(&[&column], values.len())?;
+        self.given = 0;
+        open.at = end;
+        Ok(true)
     }
 }
 
@@ -169,16 +193,16 @@ struct KeyFile {
 }
 
 impl KeyFile {
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<bool> {
         let mut length = [0; 4];
         match self.file.read_exact(&mut length) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error).at(&self.name, 0, ""),
         }
-        let mut key = vec![0; u32::from_le_bytes(length) as usize];
-        self.file.read_exact(&mut key).at(&self.name, 0, "")?;
-        Ok(Some(key))
+        key.resize(u32::from_le_bytes(length) as usize, 0);
+        self.file.read_exact(key).at(&self.name, 0, "")?;
+        Ok(true)
     }
 }
 

@@ -37,6 +37,7 @@ pub struct KuduTableWriterOptions {
     pub(super) rowset_rows: usize,
     pub(super) rowset_bytes: usize,
     pub(super) memory_bytes: usize,
+    pub(super) insert_history: bool,
     pub(super) max_cell_bytes: usize,
     pub(super) max_key_bytes: usize,
     pub(super) server_address: (String, u16),
@@ -62,6 +63,7 @@ impl Default for KuduTableWriterOptions {
             rowset_rows: usize::MAX,
             rowset_bytes: ROWSET_BYTES,
             memory_bytes: MEMORY_BYTES,
+            insert_history: true,
             max_cell_bytes: CELL_BYTES,
             max_key_bytes: KEY_BYTES,
             server_address: (SERVER_ADDRESS.0.into(), SERVER_ADDRESS.1),
@@ -178,6 +180,14 @@ impl KuduTableWriterOptions {
     #[must_use]
     pub fn with_memory_bytes(mut self, bytes: usize) -> Self {
         self.memory_bytes = bytes;
+        self
+    }
+
+    /// Whether each row says when it was inserted, as a server writes it; it does unless told otherwise. Without it the table
+    /// is smaller, and snapshots of a time before the rows were written have them too.
+    #[must_use]
+    pub fn with_insert_history(mut self, history: bool) -> Self {
+        self.insert_history = history;
         self
     }
 

@@ -35,13 +35,13 @@ pub(super) struct WrittenRowSet {
     pub keys: WrittenBlock,
 }
 
-/// Writes `rows` of a run as the rowset `id`, inserted at `timestamp`.
+/// Writes `rows` of a run as the rowset `id`, inserted at `timestamp` or, without one, since ever.
 pub(super) fn write_rowset(
     id: u64,
     run: &SortedRun,
     rows: Range<usize>,
     table: &TableColumns,
-    timestamp: u64,
+    timestamp: Option<u64>,
     blocks: &mut BlockWriter,
 ) -> Result<WrittenRowSet> {
     let is_single = table.key_count == 1;
@@ -73,13 +73,13 @@ pub(super) fn write_rowset(
             (index.clone(), Some(index))
         }
     };
-    let undo = write_inserts(rows.len(), timestamp, blocks)?;
+    let undo = timestamp.map(|timestamp| write_inserts(rows.len(), timestamp, blocks)).transpose()?;
     let message = RowSetDataPb {
         id: Some(id),
         last_durable_dms_id: Some(-1),
         columns,
         redo_deltas: Vec::new(),
-        undo_deltas: vec![DeltaDataPb { block: Some(undo.message()) }],
+        undo_deltas: undo.iter().map(|undo| DeltaDataPb { block: Some(undo.message()) }).collect(),
         bloom_block: Some(bloom.message()),
         adhoc_index_block: key_index.map(|block| block.message()),
         min_encoded_key: None,

@@ -63,7 +63,7 @@ impl TabletWriter {
         &mut self,
         table: &TableColumns,
         (rowset_rows, rowset_bytes): (usize, usize),
-        timestamp: u64,
+        timestamp: Option<u64>,
         blocks: &mut BlockWriter,
     ) -> Result<Result<(), Vec<u8>>> {
         let run = match std::mem::take(&mut self.buffer).sort() {

@@ -231,7 +231,8 @@ impl KuduTableWriter {
         let Some(tablet) = self.tablets.get_mut(tablet) else { return Ok(()) };
         self.waiting_bytes = self.waiting_bytes.saturating_sub(tablet.buffer.bytes());
         let size = (self.options.rowset_rows, self.options.rowset_bytes);
-        match tablet.flush(&self.columns, size, self.timestamp, &mut self.blocks)? {
+        let timestamp = self.options.insert_history.then_some(self.timestamp);
+        match tablet.flush(&self.columns, size, timestamp, &mut self.blocks)? {
             Ok(()) => Ok(()),
             Err(key) => Err(self.duplicate(&key)),
         }
