@@ -306,9 +306,10 @@ impl RowSet {
         }
     }
 
-    /// Between which encoded keys its rows lie; everywhere if nothing says.
+    /// Between which encoded keys its rows lie; everywhere if nothing says, or what makes no sense.
     pub fn keys(&self) -> KeyRange {
-        self.key_range().map(|(min, max)| KeyRange::closed(&min, &max)).unwrap_or_default()
+        let keys = self.key_range().map(|(min, max)| KeyRange::closed(&min, &max));
+        keys.filter(|keys| !keys.is_empty()).unwrap_or_default()
     }
 
     /// The encoded key of a row.

@@ -202,7 +202,10 @@ fn divided(rows: &[(Row, usize)], rowset_count: usize) -> Divided {
             rowsets.push(server.rowset(&batch, &[]));
         }
         let prefix = (bucket as u32).to_be_bytes().to_vec();
+        // The first tablet begins and the last one ends with no key at all.
         let (start, end) = match is_high {
+            false if bucket == 0 => (Vec::new(), [prefix, edge.clone()].concat()),
+            true if bucket + 1 == BUCKETS => ([prefix, edge.clone()].concat(), Vec::new()),
             false => (prefix.clone(), [prefix, edge.clone()].concat()),
             true => ([prefix, edge.clone()].concat(), (bucket as u32 + 1).to_be_bytes().to_vec()),
         };
