@@ -256,7 +256,7 @@ fn memory_row(server: &MadeServer, row: &Row) -> (Vec<u8>, MemoryRow) {
 
 fn any_rows() -> impl Strategy<Value = Vec<(Row, usize)>> {
     let cells = (prop::option::of(-2i32..3), prop::option::of("[xy]{0,2}"), 0usize..7);
-    prop::collection::btree_map((0i32..20, "[ab\0]{0,2}"), cells, 0..60)
+    prop::collection::btree_map((0i32..20, "[ab\0]{0,2}"), cells, 1..60)
         .prop_map(|rows| rows.into_iter().map(|((a, b), (v, s, to))| ((a, b, v, s), to)).collect())
 }
 
