@@ -4,6 +4,7 @@ mod clock;
 mod content;
 mod format;
 mod formats;
+mod kudu_tablet;
 mod measure;
 mod operation;
 mod report;
@@ -69,13 +70,24 @@ enum Command {
     /// Runs one measurement and prints it as JSON.
     #[command(hide = true)]
     Measure(Task),
+    /// Prints lineitem as commands of the Kudu client that loads it.
+    #[command(hide = true)]
+    KuduRows(kudu_tablet::Rows),
+    /// Scans a table of a Kudu server's folder.
+    #[command(hide = true)]
+    KuduScan(kudu_tablet::Scan),
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if let Some(Command::Measure(task)) = &arguments.command {
-        println!("{}", serde_json::to_string(&task.run()?)?);
-        return Ok(());
+    match &arguments.command {
+        Some(Command::Measure(task)) => {
+            println!("{}", serde_json::to_string(&task.run()?)?);
+            return Ok(());
+        }
+        Some(Command::KuduRows(rows)) => return rows.run(),
+        Some(Command::KuduScan(scan)) => return scan.run(),
+        None => {}
     }
     let report = compare(&arguments)?;
     if arguments.json {

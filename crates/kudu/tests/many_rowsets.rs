@@ -26,6 +26,8 @@ use support::made::{MadeServer, Partition};
 const ROWSETS: usize = 1000;
 const ROWS: usize = 250;
 const TEXT_BYTES: usize = 2048;
+/// What this process may have open; there are twice as many files as rowsets.
+const MOST_FILES: usize = 100;
 
 fn fields() -> Vec<Field> {
     vec![Field::new("k", DataType::Int64, false), Field::new("text", DataType::Utf8, false)]
@@ -87,15 +89,26 @@ fn check(server: &MadeServer, row_of: impl Fn(usize) -> usize) {
         most_files = most_files.max(open_files());
     }
     assert_eq!(count, ROWSETS * ROWS);
-    assert!(most_files < 400, "{most_files} open files");
+    assert!(most_files <= MOST_FILES, "{most_files} open files");
     if let (Some(before), Some(after)) = (before, memory_peak()) {
         let grown = after.saturating_sub(before) >> 20;
         assert!(grown < 200, "{grown} MiB more for a table of {} MiB", (ROWSETS * ROWS * TEXT_BYTES) >> 20);
     }
 }
 
+#[cfg(unix)]
+fn limit_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = Rlimit { current: Some(MOST_FILES as u64), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+#[cfg(not(unix))]
+fn limit_open_files() {}
+
 #[test]
 fn a_thousand_rowsets_are_merged_in_little_memory_and_few_files() {
+    limit_open_files();
     // Each after the other: one is read at a time.
     check(&made(|number, row| (number * ROWS + row) as i64), |key| key % ROWS);
     // Each overlaps the next two: three are held.

@@ -19,7 +19,8 @@ use pilaster_core::{Error, Result, SourceRef};
 
 use crate::messages::InstanceMetadataPb;
 
-const MAGIC: &[u8; 7] = b"kuduenc";
+/// What an encrypted file begins with.
+pub(super) const MAGIC: &[u8; 7] = b"kuduenc";
 /// Bytes before the body of an encrypted file.
 pub(crate) const HEADER_BYTES: u64 = 64;
 const PART: &str = "encryption header";

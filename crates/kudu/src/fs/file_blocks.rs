@@ -6,8 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pilaster_core::Result;
+use pilaster_core::source::{FileHandles, Source};
+
 use super::blocks::{BlockMap, BlockPlace};
-use super::encryption::HEADER_BYTES;
+use super::encryption::{HEADER_BYTES, MAGIC};
 
 /// Adds the blocks of a data directory (`<root>/data`).
 pub(super) fn add_blocks(data: &Path, map: &mut BlockMap) {
@@ -30,20 +33,19 @@ fn add_block(data: &Path, file: &Path, map: &mut BlockMap) {
     if block_path(data, id) != file {
         return;
     }
-    match fs::metadata(file) {
-        Ok(metadata) => {
-            let offset = if is_encrypted(file) { HEADER_BYTES } else { 0 };
-            let length = metadata.len().saturating_sub(offset);
-            map.add(id, BlockPlace { file: Arc::from(file), offset, length });
-        }
-        Err(error) => map.report_error(file, &error.into()),
+    match content_of(file) {
+        Ok((offset, length)) => map.add(id, BlockPlace { file: Arc::from(file), offset, length }),
+        Err(error) => map.report_error(file, &error),
     }
 }
 
-fn is_encrypted(file: &Path) -> bool {
-    use std::io::Read;
-    let mut head = [0u8; 7];
-    fs::File::open(file).and_then(|mut file| file.read_exact(&mut head)).is_ok() && &head == b"kuduenc"
+/// Where the block begins in its file, behind the header of an encrypted one, and its length.
+fn content_of(file: &Path) -> Result<(u64, u64)> {
+    let source = FileHandles::shared().open(file)?;
+    let size = source.size();
+    let is_encrypted = size >= HEADER_BYTES && source.read_at(0..MAGIC.len() as u64)? == MAGIC.as_slice();
+    let offset = if is_encrypted { HEADER_BYTES } else { 0 };
+    Ok((offset, size.saturating_sub(offset)))
 }
 
 /// Where the block of an id lies in a data directory.

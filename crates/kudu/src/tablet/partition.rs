@@ -4,7 +4,8 @@
 //! partition key: | bucket, u32 big-endian | … one for each hash dimension | range columns, encoded as a key |
 //! ```
 //!
-//! A range without an end shows as the key of the next bucket with nothing behind it.
+//! A range without an end shows as the key of the next bucket with nothing behind it, or as no key at all; so may one without
+//! a start.
 
 use std::num::NonZeroU32;
 
@@ -14,9 +15,6 @@ use super::key_range::{KeyRange, key_ranges, named_keys};
 use super::schema::{KuduColumn, KuduSchema};
 use crate::messages::{ColumnIdentifierPb, HashBucketSchemaPb, PartitionPb, PartitionSchemaPb};
 use crate::partition_hash::bucket_of_encoded;
-
-/// Bytes of a bucket in a partition key.
-const BUCKET_BYTES: usize = 4;
 
 /// The bounds of a tablet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,11 +40,9 @@ impl Partition {
 impl Partition {
     /// The keys of the range columns that it holds.
     fn range_keys(&self) -> KeyRange {
-        let hash_bytes = self.hash_buckets.len().saturating_mul(BUCKET_BYTES);
-        let range_of = |key: &[u8]| key.get(hash_bytes..).unwrap_or_default().to_vec();
-        let is_same_bucket = self.end.get(..hash_bytes) == self.start.get(..hash_bytes);
-        let end = if is_same_bucket { range_of(&self.end) } else { Vec::new() };
-        KeyRange { start: range_of(&self.start), end }
+        let buckets: Vec<u8> = self.hash_buckets.iter().flat_map(|bucket| bucket.to_be_bytes()).collect();
+        let range_of = |key: &[u8]| key.strip_prefix(buckets.as_slice()).unwrap_or_default().to_vec();
+        KeyRange { start: range_of(&self.start), end: range_of(&self.end) }
     }
 }
 

@@ -306,9 +306,10 @@ impl RowSet {
         }
     }
 
-    /// Between which encoded keys its rows lie; everywhere if nothing says.
+    /// Between which encoded keys its rows lie; everywhere if nothing says, or what makes no sense.
     pub fn keys(&self) -> KeyRange {
-        self.key_range().map(|(min, max)| KeyRange::closed(&min, &max)).unwrap_or_default()
+        let keys = self.key_range().map(|(min, max)| KeyRange::closed(&min, &max));
+        keys.filter(|keys| !keys.is_empty()).unwrap_or_default()
     }
 
     /// The encoded key of a row.
@@ -338,7 +339,7 @@ impl RowSet {
     }
 
     /// Whether the bloom filter lets an encoded key pass. One that cannot be read lets all pass: it only saves work.
-    fn may_contain(&self, key: &[u8]) -> bool {
+    pub(super) fn may_contain(&self, key: &[u8]) -> bool {
         let open = || {
             let source = self.blocks.certain(self.metadata.bloom?).ok()?;
             CFile::open(source, &self.blocks.options).ok()
@@ -490,12 +491,14 @@ impl RowSetReader {
 struct Overlay {
     count: usize,
     deleted: Option<Vec<bool>>,
-    columns: Vec<BTreeMap<usize, Option<Vec<u8>>>>,
+    /// For each column, in the order of the changes: row, and where the new cell stands in `bytes`; `None` is null.
+    columns: Vec<Vec<(usize, Option<Range<usize>>)>>,
+    bytes: Vec<u8>,
 }
 
 impl Overlay {
     fn new(columns: usize, count: usize) -> Self {
-        Self { count, deleted: None, columns: vec![BTreeMap::new(); columns] }
+        Self { count, deleted: None, columns: vec![Vec::new(); columns], bytes: Vec::new() }
     }
 
     fn change(
@@ -524,7 +527,9 @@ impl Overlay {
         list.for_each(|id, cell| {
             let column = positions.get(&id).and_then(|position| self.columns.get_mut(*position));
             if let Some(column) = column {
-                column.insert(index, cell.map(<[u8]>::to_vec));
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(cell.unwrap_or_default());
+                column.push((index, cell.map(|_| start..self.bytes.len())));
             }
             Ok(())
         })
@@ -535,15 +540,20 @@ impl Overlay {
         columns: &[(KuduColumn, Option<CellCursor>)],
         mut arrays: Vec<ArrayRef>,
     ) -> Result<(Vec<ArrayRef>, Option<BooleanArray>)> {
-        for (((column, _), base), changes) in columns.iter().zip(&mut arrays).zip(&self.columns) {
+        for (((column, _), base), mut changes) in columns.iter().zip(&mut arrays).zip(self.columns) {
             if changes.is_empty() {
                 continue;
             }
-            let cells: Vec<Option<&[u8]>> = changes.values().map(|cell| cell.as_deref()).collect();
+            // Changes of one row stay in their order; the last of them is taken.
+            changes.sort_by_key(|(row, _)| *row);
+            let of_rows = changes.chunk_by(|a, b| a.0 == b.0).filter_map(<[_]>::last);
+            let (rows, cells): (Vec<usize>, Vec<Option<&[u8]>>) = of_rows
+                .map(|(row, cell)| (*row, cell.clone().and_then(|range| self.bytes.get(range))))
+                .unzip();
             let updates = cells::to_array(column, &cells)?;
             let mut indexes: Vec<(usize, usize)> = (0..self.count).map(|row| (0, row)).collect();
-            for (number, row) in changes.keys().enumerate() {
-                if let Some(index) = indexes.get_mut(*row) {
+            for (number, row) in rows.into_iter().enumerate() {
+                if let Some(index) = indexes.get_mut(row) {
                     *index = (1, number);
                 }
             }

@@ -19,9 +19,11 @@ use proptest::prelude::*;
 
 use self::made::{MadeServer, Partition};
 use super::change::{ChangeBuilder, ChangeKind};
+use super::key_range::KeyRange;
 use super::table::KuduTable;
 use crate::cfile::{CFileWriterOptions, Encoding};
 use crate::partition_hash::bucket_of_encoded;
+use crate::store::{KuduStore, KuduStoreOptions};
 use crate::wal::{MemoryRow, MemoryRows};
 
 fn all(scan: Scan<'_>) -> RecordBatch {
@@ -200,7 +202,10 @@ fn divided(rows: &[(Row, usize)], rowset_count: usize) -> Divided {
             rowsets.push(server.rowset(&batch, &[]));
         }
         let prefix = (bucket as u32).to_be_bytes().to_vec();
+        // The first tablet begins and the last one ends with no key at all.
         let (start, end) = match is_high {
+            false if bucket == 0 => (Vec::new(), [prefix, edge.clone()].concat()),
+            true if bucket + 1 == BUCKETS => ([prefix, edge.clone()].concat(), Vec::new()),
             false => (prefix.clone(), [prefix, edge.clone()].concat()),
             true => ([prefix, edge.clone()].concat(), (bucket as u32 + 1).to_be_bytes().to_vec()),
         };
@@ -251,7 +256,7 @@ fn memory_row(server: &MadeServer, row: &Row) -> (Vec<u8>, MemoryRow) {
 
 fn any_rows() -> impl Strategy<Value = Vec<(Row, usize)>> {
     let cells = (prop::option::of(-2i32..3), prop::option::of("[xy]{0,2}"), 0usize..7);
-    prop::collection::btree_map((0i32..20, "[ab\0]{0,2}"), cells, 0..60)
+    prop::collection::btree_map((0i32..20, "[ab\0]{0,2}"), cells, 1..60)
         .prop_map(|rows| rows.into_iter().map(|((a, b), (v, s, to))| ((a, b, v, s), to)).collect())
 }
 
@@ -375,4 +380,35 @@ fn a_key_reads_only_tablets_that_can_hold_it() {
     assert!(touched.iter().all(|(bucket, _)| buckets.contains(bucket)), "{touched:?}");
     let (count, touched) = read(Predicate::And(vec![col("a").gt(lit(5)), col("a").lt(lit(5))]));
     assert_eq!((count, touched.len()), (0, 0));
+}
+
+#[test]
+fn the_bloom_file_of_a_real_rowset_answers_for_keys_that_are_not_there() {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let goldens = std::env::var_os("PILASTER_GOLDENS");
+    let goldens = goldens.map_or_else(|| workspace.join("../shared/goldens"), std::path::PathBuf::from);
+    let folder = goldens.join("kudu/file-bm/fs");
+    if !folder.is_dir() {
+        eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", goldens.display());
+        return;
+    }
+    let store = KuduStore::open(&[folder], KuduStoreOptions::default()).unwrap();
+    let (mut asked, mut passed) = (0, 0);
+    for table in store.tables() {
+        let table = store.table(Some(&table)).unwrap();
+        for rowset in table.tablets().iter().flat_map(|tablet| &tablet.rowsets) {
+            let keys = rowset.keys_of(0..rowset.rows).unwrap();
+            for (row, key) in keys.iter().enumerate() {
+                let found = rowset.rows_in(&KeyRange::closed(key, key)).unwrap();
+                assert_eq!(found, row as u64..row as u64 + 1);
+            }
+            // Between two keys lies the first with a byte more.
+            for key in keys.iter().take(keys.len() - 1).map(|key| [key.as_slice(), &[1]].concat()) {
+                assert!(rowset.rows_in(&KeyRange::closed(&key, &key)).unwrap().is_empty());
+                asked += 1;
+                passed += usize::from(rowset.may_contain(&key));
+            }
+        }
+    }
+    assert!(asked > 1000 && passed * 20 < asked, "{passed} of {asked} got past the bloom filter");
 }

@@ -85,6 +85,11 @@ impl KuduTable {
         Self::new(inner.name, tablets, inner.snapshot, inner.log)
     }
 
+    #[cfg(test)]
+    pub(super) fn tablets(&self) -> &[Tablet] {
+        &self.0.tablets
+    }
+
     /// What was read of each file, by name.
     #[cfg(test)]
     pub(super) fn reads(&self) -> std::collections::BTreeMap<String, pilaster_core::source::ReadCounts> {

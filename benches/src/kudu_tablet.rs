@@ -1,0 +1,155 @@
+//! A tablet of a real Kudu server: the rows for a client to load, and our scan of the server's folder.
+//!
+//! `benches/kudu-tablet-scan` runs both around the server and its own scanner.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::DataType;
+use clap::Args;
+use pilaster_core::{BatchReader, Dataset};
+use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
+use pilaster_kudu::tablet::KuduTable;
+use serde::Serialize;
+
+use crate::Result;
+use crate::clock::Clock;
+use crate::table::{BATCH_ROWS, KEY, Table};
+
+/// Prints lineitem as commands of the client that loads it: a line for each row.
+#[derive(Debug, Args)]
+pub struct Rows {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: usize,
+    /// Name of the table.
+    #[arg(long, default_value = "lineitem")]
+    table: String,
+}
+
+impl Rows {
+    pub fn run(&self) -> Result<()> {
+        let table = Table::generate(self.rows)?;
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        for batch in &table.batches {
+            let schema = batch.schema();
+            let columns = schema.fields().iter().zip(batch.columns());
+            let columns = columns.filter(|(field, _)| field.name() != KEY);
+            let texts = columns.map(|(field, array)| Ok((field.name().as_str(), cell_texts(array)?)));
+            let texts = texts.collect::<Result<Vec<_>>>()?;
+            for row in 0..batch.num_rows() {
+                write!(out, "r\tI\t{}", self.table)?;
+                for (name, texts) in &texts {
+                    write!(out, "\t{name}={}", texts.get(row).map(String::as_str).unwrap_or_default())?;
+                }
+                writeln!(out)?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// Cells as the client reads them: text in hex, dates as days, numbers in decimal.
+fn cell_texts(array: &ArrayRef) -> Result<Vec<String>> {
+    if let Some(texts) = array.as_string_view_opt() {
+        let hex =
+            |text: Option<&str>| text.unwrap_or_default().bytes().map(|byte| format!("{byte:02x}")).collect();
+        return Ok(texts.iter().map(hex).collect());
+    }
+    let array = match array.data_type() {
+        DataType::Date32 => arrow_cast::cast(array, &DataType::Int32)?,
+        _ => ArrayRef::clone(array),
+    };
+    let formatter = ArrayFormatter::try_new(&array, &FormatOptions::default())?;
+    Ok((0..array.len()).map(|row| formatter.value(row).to_string()).collect())
+}
+
+/// Scans a table of a Kudu server's folder, all columns, and prints the times as JSON.
+#[derive(Debug, Args)]
+pub struct Scan {
+    /// The server's folder.
+    folder: PathBuf,
+    /// Name of the table.
+    #[arg(long, default_value = "lineitem")]
+    table: String,
+    /// Scans; the table is opened once before them.
+    #[arg(long, default_value_t = 5)]
+    iterations: usize,
+    /// Threads that take turns at the splits.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// What counts as time; with several threads, that of the thread that took longest.
+    #[arg(long, value_enum, default_value = "wall")]
+    clock: Clock,
+}
+
+#[derive(Debug, Serialize)]
+struct Times {
+    rows: usize,
+    splits: usize,
+    open_seconds: f64,
+    seconds: Vec<f64>,
+}
+
+impl Scan {
+    pub fn run(&self) -> Result<()> {
+        let start = Instant::now();
+        let store = KuduStore::open(std::slice::from_ref(&self.folder), KuduStoreOptions::default())?;
+        let table = store.table(Some(&self.table))?;
+        let open_seconds = start.elapsed().as_secs_f64();
+        let splits = table.splits()?.len();
+        let (mut rows, mut seconds) = (0, Vec::with_capacity(self.iterations));
+        for _ in 0..self.iterations {
+            let (count, time) = if self.threads > 1 {
+                self.scan_splits(&table, splits)?
+            } else {
+                let watch = self.clock.start();
+                let count = count(table.scan().batch_size(BATCH_ROWS).read()?)?;
+                (count, watch.elapsed())
+            };
+            rows = count;
+            seconds.push(time.as_secs_f64());
+        }
+        println!("{}", serde_json::to_string(&Times { rows, splits, open_seconds, seconds })?);
+        Ok(())
+    }
+
+    /// Rows, and the time of the thread that took longest.
+    fn scan_splits(&self, table: &KuduTable, splits: usize) -> Result<(usize, Duration)> {
+        let next = AtomicUsize::new(0);
+        let read_some = || -> Result<(usize, Duration), String> {
+            let watch = self.clock.start();
+            let mut rows = 0usize;
+            loop {
+                let split = next.fetch_add(1, Ordering::Relaxed);
+                if split >= splits {
+                    return Ok((rows, watch.elapsed()));
+                }
+                let read = table.scan().split(split).batch_size(BATCH_ROWS).read();
+                let read = read.map_err(|error| error.to_string())?;
+                rows = rows.saturating_add(count(read).map_err(|error| error.to_string())?);
+            }
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.threads).map(|_| scope.spawn(read_some)).collect();
+            threads.into_iter().try_fold((0usize, Duration::ZERO), |(rows, longest), thread| {
+                let (more, time) = thread.join().map_err(|_| "a thread panicked")??;
+                Ok((rows.saturating_add(more), longest.max(time)))
+            })
+        })
+    }
+}
+
+/// Reads everything and drops it.
+fn count(reader: BatchReader) -> Result<usize> {
+    let mut rows = 0usize;
+    for batch in reader {
+        rows = rows.saturating_add(batch?.num_rows());
+    }
+    Ok(rows)
+}
