@@ -225,6 +225,7 @@ fn of_three_replicas_the_furthest_is_read_to_its_end() {
     let notice = notice(&table);
     assert!(notice.starts_with(&format!("3 replicas: read is server {}", uuid(&folders[2]))), "{notice}");
     assert!(notice.contains("of the whole ones none goes further"), "{notice}");
+    assert!(notice.contains("may drop them"), "{notice}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::{Dataset, LossLog, Severity};
+use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
+use pilaster_kudu::tablet::KuduTable;
 use support::golden::json_lines;
 use support::tables::{Expected, compare, expectations, expected_rows, open, scan};
 
@@ -30,17 +32,34 @@ fn copies() -> Vec<PathBuf> {
 
 fn check(copy: &Path, expected: &Expected) -> Result<(), String> {
     let table = open(&copy.join("fs"), Some(&expected.table), expected.as_of)?;
+    check_table(&table, expected).or_else(|error| {
+        // What only a minority had written a cluster may drop when it starts again: then most of its servers agree without.
+        let is_open = table.findings().iter().any(|finding| finding.message.contains("may drop them"));
+        let without = |left_out: &str| {
+            let others = ["ts0", "ts1", "ts2"].iter().filter(|name| **name != left_out);
+            let folders: Vec<_> = others.map(|name| copy.join("fs").join(name)).collect();
+            let store = KuduStore::open(&folders, KuduStoreOptions::default()).ok()?.at(expected.as_of);
+            check_table(&store.table(Some(&expected.table)).ok()?, expected).ok()
+        };
+        match is_open && ["ts0", "ts1", "ts2"].into_iter().any(|left_out| without(left_out).is_some()) {
+            true => Ok(()),
+            false => Err(error),
+        }
+    })
+}
+
+fn check_table(table: &KuduTable, expected: &Expected) -> Result<(), String> {
     check_columns(expected, &table.schema())?;
     let wanted = expected_rows(expected, &table.schema());
     let findings = || {
         let all: Vec<_> = table.findings().iter().map(ToString::to_string).collect();
         all.join("; ")
     };
-    let found = scan(&table, None)?;
+    let found = scan(table, None)?;
     compare(&found, &wanted).map_err(|error| format!("{error}; findings: {}", findings()))?;
     // Nothing is damaged, so a tolerant scan gives the same and complains of nothing.
     let losses = Arc::new(LossLog::new());
-    let found = scan(&table, Some(&losses))?;
+    let found = scan(table, Some(&losses))?;
     compare(&found, &wanted).map_err(|error| format!("tolerant: {error}"))?;
     if !losses.is_empty() {
         return Err(format!("losses of a sound table: {:?}", losses.losses()));

@@ -25,7 +25,7 @@ pub use options::KuduStoreOptions;
 pub use orphans::{OrphanBlock, OrphanGroup, OrphanKind};
 
 /// The disks of one or several servers, opened together: one cluster.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct KuduStore {
     options: KuduStoreOptions,
     servers: Vec<Server>,
@@ -34,7 +34,7 @@ pub struct KuduStore {
 }
 
 /// The blocks of one server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Server {
     roots: Arc<FsRoots>,
     blocks: Blocks,
@@ -120,6 +120,13 @@ impl KuduStore {
         let rebuilt = claimed.difference(&of_superblocks).copied().collect();
         self.servers.push(Server { roots, blocks, recorded, named, rebuilt });
         Ok(())
+    }
+
+    /// The same disks, with rows as they were before this hybrid timestamp, or the latest; nothing is read again.
+    #[must_use]
+    pub fn at(mut self, as_of: Option<u64>) -> Self {
+        self.options.as_of = as_of;
+        self
     }
 
     /// What is wrong with roots and containers.

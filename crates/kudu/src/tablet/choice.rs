@@ -109,7 +109,7 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
         Lead::Nothing => {}
         Lead::Operations(tail) => {
             let replica = replicas.get(chosen)?;
-            tablet = open(replica, Witness { tail: Some(Arc::clone(tail)), ..witness });
+            tablet = open(replica, Witness { tail: Some(Arc::clone(tail)), ..witness.clone() });
         }
         Lead::OutOfReach => {
             let found = format!("its log up to {}", place(own.last()));
@@ -122,6 +122,12 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
         }
     }
     let mut notice = describe(replicas, &standings, &healths, chosen);
+    let unheard = undecided(furthest.0, &furthest.1.voters, replicas, &standings);
+    if log_use == LogUse::Replay && witness.is_majority && unheard > 0 {
+        notice.push_str(&format!(
+            "; {unheard} of the operations are not in the logs of most voters: nobody was told that they are done, and a cluster started on these disks may drop them"
+        ));
+    }
     if let Lead::Operations(tail) = &lead {
         let count = tail.entries.len();
         notice.push_str(&format!(
@@ -151,6 +157,21 @@ fn witness(replicas: &[&Replica], standings: &[Standing]) -> Witness {
         committed: standings.iter().filter_map(|standing| standing.committed).max(),
         tail: None,
     }
+}
+
+/// How many operations of the furthest log fewer than most voters are known to have.
+fn undecided(further: &Standing, voters: &[String], replicas: &[&Replica], standings: &[Standing]) -> usize {
+    let committed = standings.iter().filter_map(|standing| standing.committed).max().unwrap_or(i64::MIN);
+    let open = further.terms.iter().filter(|(index, _)| **index > committed);
+    open.filter(|(index, term)| {
+        let has = |standing: &Standing| standing.terms.get(index) == Some(term);
+        let heard = voters.iter().filter(|voter| {
+            let mut known = replicas.iter().zip(standings);
+            known.any(|(replica, standing)| replica.server == **voter && has(standing))
+        });
+        heard.count().saturating_mul(2) <= voters.len()
+    })
+    .count()
 }
 
 /// What another replica's log has beyond one's own, as far as it is decided.
