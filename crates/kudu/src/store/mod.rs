@@ -2,6 +2,7 @@
 
 mod catalog;
 mod check;
+mod compare;
 mod listing;
 mod options;
 mod orphans;
