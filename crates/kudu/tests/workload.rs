@@ -15,11 +15,13 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilaster_core::{Dataset, LossLog, Severity};
+use arrow_array::{Array, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use pilaster_core::{Dataset, Literal, LossLog, Scan, Severity, col};
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
 use pilaster_kudu::tablet::KuduTable;
 use support::golden::json_lines;
-use support::tables::{Expected, compare, expectations, expected_rows, open, scan};
+use support::tables::{Expected, compare, expectations, expected_rows, open, rows_of, scan};
 
 /// The folders named by the environment, each with a `case.json`.
 fn copies() -> Vec<PathBuf> {
@@ -57,6 +59,7 @@ fn check_table(table: &KuduTable, expected: &Expected) -> Result<(), String> {
     };
     let found = scan(table, None)?;
     compare(&found, &wanted).map_err(|error| format!("{error}; findings: {}", findings()))?;
+    check_filters(table)?;
     // Nothing is damaged, so a tolerant scan gives the same and complains of nothing.
     let losses = Arc::new(LossLog::new());
     let found = scan(table, Some(&losses))?;
@@ -68,6 +71,40 @@ fn check_table(table: &KuduTable, expected: &Expected) -> Result<(), String> {
         Some(finding) => Err(format!("an error in a sound table: {finding}")),
         None => Ok(()),
     }
+}
+
+/// What pruning by partitions, keys and blooms leaves is what the filter alone leaves, with all columns and with one.
+fn check_filters(table: &KuduTable) -> Result<(), String> {
+    let text = |error: pilaster_core::Error| error.to_string();
+    let read = |scan: Scan<'_>| -> Result<Vec<RecordBatch>, String> {
+        let batches = scan.read().map_err(text)?;
+        batches.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    };
+    let all = read(table.scan())?;
+    let Some(some) = all.first() else { return Ok(()) };
+    for (index, field) in table.schema().fields().iter().enumerate().take(4) {
+        let column = some.column(index);
+        if column.is_null(column.len() / 2) {
+            continue;
+        }
+        let value = || Literal::from_array(column.as_ref(), column.len() / 2);
+        let predicates =
+            [col(field.name()).eq(value()), col(field.name()).gt(value()), col(field.name()).lt_eq(value())];
+        for predicate in predicates {
+            let bound = predicate.bind(&table.schema()).map_err(text)?;
+            let wanted = all.iter().map(|batch| {
+                let mask = bound.evaluate(batch).map_err(text)?;
+                filter_record_batch(batch, &mask).map_err(|error| error.to_string())
+            });
+            let wanted = rows_of(&wanted.collect::<Result<Vec<_>, _>>()?);
+            let found = rows_of(&read(table.scan().filter(predicate.clone()))?);
+            compare(&found, &wanted).map_err(|error| format!("{predicate:?}: {error}"))?;
+            let one = rows_of(&read(table.scan().filter(predicate.clone()).project([field.name().clone()]))?);
+            let wanted = wanted.into_iter().map(|row| vec![row[index].clone()]).collect();
+            compare(&one, &wanted).map_err(|error| format!("{predicate:?}, one column: {error}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The client's columns are ours, in the same order.
