@@ -225,6 +225,7 @@ fn of_three_replicas_the_furthest_is_read_to_its_end() {
     let notice = notice(&table);
     assert!(notice.starts_with(&format!("3 replicas: read is server {}", uuid(&folders[2]))), "{notice}");
     assert!(notice.contains("of the whole ones none goes further"), "{notice}");
+    assert!(notice.contains("may drop them"), "{notice}");
 }
 
 #[test]
@@ -433,4 +434,48 @@ fn delete_block(folder: &Path, block: u64) {
         return;
     }
     panic!("no record of block {block}");
+}
+
+/// Changes a text in a log entry and makes its checksums right again.
+fn change_text(wal: &Path, from: &[u8], to: &[u8]) {
+    let mut bytes = std::fs::read(wal).unwrap();
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
+    let mut at = 12 + word(&bytes, 8);
+    while at + 16 < bytes.len() {
+        let payload = at + 16..at + 16 + word(&bytes, at);
+        if let Some(found) = bytes[payload.clone()].windows(from.len()).position(|window| window == from) {
+            bytes[payload.start + found..][..to.len()].copy_from_slice(to);
+            let crc = pilaster_encoding::checksum::crc32c(&bytes[payload]);
+            bytes[at + 8..at + 12].copy_from_slice(&crc.to_le_bytes());
+            let crc = pilaster_encoding::checksum::crc32c(&bytes[at..at + 12]);
+            bytes[at + 12..at + 16].copy_from_slice(&crc.to_le_bytes());
+            std::fs::write(wal, bytes).unwrap();
+            return;
+        }
+        at = payload.end;
+    }
+    panic!("no such text in {}", wal.display());
+}
+
+#[test]
+fn replicas_that_differ_are_found() {
+    let folders = replicated();
+    let report = verify(&store(&folders));
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    let target = tempfile::tempdir().unwrap();
+    copy_without(&folders[1], target.path(), &|_| false);
+    let wal = std::fs::read_dir(target.path().join("wals")).unwrap().next().unwrap().unwrap().path();
+    change_text(&wal.join("wal-000000001"), b"late 7", b"lame 7");
+    let changed = store(&[folders[0].clone(), target.path().to_path_buf(), folders[2].clone()]);
+    let report = verify(&changed);
+    let errors: Vec<_> =
+        report.findings.iter().filter(|finding| finding.severity == pilaster_core::Severity::Error).collect();
+    assert!(!errors.is_empty(), "{:#?}", report.findings);
+    for error in errors {
+        let message = &error.message;
+        assert!(
+            message.contains("the same rows as on server") && message.contains(&uuid(&folders[1])),
+            "{message}"
+        );
+    }
 }

@@ -38,7 +38,7 @@ pub(super) fn read_logs(folder: &Path, limits: &Limits) -> Result<Pairs> {
     };
     if let Some(table) = with_extension("sst").first() {
         return Err(Error::unsupported(
-            "block records in RocksDB tables (block manager \"logr\"): this program was built without RocksDB; build it with `cargo build --release --features rocksdb`",
+            "block records in RocksDB tables (block manager \"logr\"): this program was built without RocksDB; build it with `cargo build --release --features rocksdb`, which needs a C++ compiler and libclang",
         )
         .at(&table.display().to_string(), 0, ""));
     }

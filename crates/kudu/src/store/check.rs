@@ -51,7 +51,8 @@ impl KuduStore {
 
     /// Looks for damage everywhere: roots, containers, superblocks, every replica's blocks and logs. With a name only the
     /// tablets of that table are read; what is wrong with roots and containers is told all the same. What a server would not
-    /// start with is an error here, even where all rows can be read in spite of it.
+    /// start with is an error here, even where all rows can be read in spite of it. With [`VerifyDepth::Values`] whole
+    /// replicas of a tablet are compared row by row.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if there is no table of that name.
@@ -84,6 +85,9 @@ impl KuduStore {
         });
         for replica in chosen {
             replica.verify(self.options.log, self.snapshot(), depth, progress, &mut report);
+        }
+        if depth == VerifyDepth::Values {
+            report.findings.extend(self.compare_replicas(table));
         }
         let mut seen = HashSet::new();
         report.findings.retain(|finding| seen.insert(finding.to_string()));

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod check;
+mod compare;
 mod listing;
 mod options;
 mod orphans;
@@ -25,7 +26,7 @@ pub use options::KuduStoreOptions;
 pub use orphans::{OrphanBlock, OrphanGroup, OrphanKind};
 
 /// The disks of one or several servers, opened together: one cluster.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct KuduStore {
     options: KuduStoreOptions,
     servers: Vec<Server>,
@@ -34,7 +35,7 @@ pub struct KuduStore {
 }
 
 /// The blocks of one server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Server {
     roots: Arc<FsRoots>,
     blocks: Blocks,
@@ -120,6 +121,13 @@ impl KuduStore {
         let rebuilt = claimed.difference(&of_superblocks).copied().collect();
         self.servers.push(Server { roots, blocks, recorded, named, rebuilt });
         Ok(())
+    }
+
+    /// The same disks, with rows as they were before this hybrid timestamp, or the latest; nothing is read again.
+    #[must_use]
+    pub fn at(mut self, as_of: Option<u64>) -> Self {
+        self.options.as_of = as_of;
+        self
     }
 
     /// What is wrong with roots and containers.

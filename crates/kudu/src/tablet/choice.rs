@@ -5,7 +5,7 @@
 //! most voters together decide everything that the furthest has, and operations that the chosen replica has not
 //! received are taken from the log that has them, as the server itself would have caught up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pilaster_core::{Error, Finding, Severity};
@@ -13,6 +13,7 @@ use pilaster_core::{Error, Finding, Severity};
 use super::replica::{LogUse, Replica, Tablet, Witness};
 use super::rowset::Snapshot;
 use super::superblock::TabletState;
+use super::table::KuduTable;
 use crate::cfile::Compression;
 use crate::messages::LogEntryPb;
 use crate::wal::{Coverage, Log, Segment, SegmentEnd};
@@ -22,6 +23,7 @@ use crate::wal::{Coverage, Log, Segment, SegmentEnd};
 struct Standing {
     /// Term of each operation by index; of one that was overwritten, the last.
     terms: BTreeMap<i64, i64>,
+    timestamps: HashMap<i64, u64>,
     committed: Option<i64>,
 }
 
@@ -29,10 +31,13 @@ impl Standing {
     fn of(log: &Log) -> Self {
         let entries = log.segments.iter().flat_map(|segment| &segment.entries);
         let mut standing = Self { committed: Coverage::of(log).last_committed, ..Self::default() };
-        for (index, term) in entries.filter_map(|(_, entry)| op_id(entry)) {
+        for (_, entry) in entries {
+            let Some((index, term)) = op_id(entry) else { continue };
             // A newer leader overwrites what came after.
             standing.terms.split_off(&index);
             standing.terms.insert(index, term);
+            let timestamp = entry.replicate.as_ref().and_then(|message| message.timestamp);
+            standing.timestamps.insert(index, timestamp.unwrap_or_default());
         }
         standing
     }
@@ -109,7 +114,7 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
         Lead::Nothing => {}
         Lead::Operations(tail) => {
             let replica = replicas.get(chosen)?;
-            tablet = open(replica, Witness { tail: Some(Arc::clone(tail)), ..witness });
+            tablet = open(replica, Witness { tail: Some(Arc::clone(tail)), ..witness.clone() });
         }
         Lead::OutOfReach => {
             let found = format!("its log up to {}", place(own.last()));
@@ -122,6 +127,12 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
         }
     }
     let mut notice = describe(replicas, &standings, &healths, chosen);
+    let unheard = undecided(furthest.0, &furthest.1.voters, replicas, &standings);
+    if log_use == LogUse::Replay && witness.is_majority && unheard > 0 {
+        notice.push_str(&format!(
+            "; {unheard} of the operations are not in the logs of most voters: nobody was told that they are done, and a cluster started on these disks may drop them"
+        ));
+    }
     if let Lead::Operations(tail) = &lead {
         let count = tail.entries.len();
         notice.push_str(&format!(
@@ -140,6 +151,29 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
     Some(tablet)
 }
 
+/// The whole ones of the replicas of a tablet, by server, as they were right after the last operation that all have.
+pub(crate) fn at_common_time(replicas: &[&Replica]) -> Vec<(String, KuduTable)> {
+    let standings: Vec<Standing> = replicas.iter().map(|replica| Standing::of(&replica.log())).collect();
+    let Some((first, others)) = standings.split_first() else { return Vec::new() };
+    let is_common =
+        |(index, term): &(&i64, &i64)| others.iter().all(|other| other.terms.get(index) == Some(*term));
+    let common = first.terms.iter().rev().find(is_common);
+    let Some(timestamp) = common.and_then(|(index, _)| first.timestamps.get(index)) else {
+        return Vec::new();
+    };
+    let snapshot = Snapshot::At(timestamp.saturating_add(1));
+    let witness = witness(replicas, &standings);
+    let tablets = replicas.iter().map(|replica| {
+        Replica { witness: witness.clone(), ..(*replica).clone() }.open(LogUse::Replay, snapshot)
+    });
+    let whole = tablets.filter(|tablet| Health::of(tablet) == Health::Whole);
+    let table = |tablet: Tablet| {
+        let (server, name) = (tablet.server.clone(), tablet.metadata.tablet_id.clone());
+        Some((server, KuduTable::new(name, vec![tablet], snapshot, LogUse::Replay).ok()?))
+    };
+    whole.filter_map(table).collect()
+}
+
 /// What all logs together say.
 fn witness(replicas: &[&Replica], standings: &[Standing]) -> Witness {
     let with_log = replicas.iter().zip(standings).filter(|(_, standing)| standing.last().is_some());
@@ -151,6 +185,21 @@ fn witness(replicas: &[&Replica], standings: &[Standing]) -> Witness {
         committed: standings.iter().filter_map(|standing| standing.committed).max(),
         tail: None,
     }
+}
+
+/// How many operations of the furthest log fewer than most voters are known to have.
+fn undecided(further: &Standing, voters: &[String], replicas: &[&Replica], standings: &[Standing]) -> usize {
+    let committed = standings.iter().filter_map(|standing| standing.committed).max().unwrap_or(i64::MIN);
+    let open = further.terms.iter().filter(|(index, _)| **index > committed);
+    open.filter(|(index, term)| {
+        let has = |standing: &Standing| standing.terms.get(index) == Some(term);
+        let heard = voters.iter().filter(|voter| {
+            let mut known = replicas.iter().zip(standings);
+            known.any(|(replica, standing)| replica.server == **voter && has(standing))
+        });
+        heard.count().saturating_mul(2) <= voters.len()
+    })
+    .count()
 }
 
 /// What another replica's log has beyond one's own, as far as it is decided.

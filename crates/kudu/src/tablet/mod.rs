@@ -43,7 +43,7 @@ pub(crate) use array_cell::parse_array_cells;
 pub(crate) use belonging::assign_tables;
 pub(crate) use cells::to_array as cells_to_array;
 pub(crate) use change::{ChangeBuilder, ChangeKind, ChangeList};
-pub(crate) use choice::open_best;
+pub(crate) use choice::{at_common_time, open_best};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use delta::DeltaFile;
 pub(crate) use found::{FoundTablet, find_tablets};

@@ -77,9 +77,12 @@ pub fn expected_rows(expected: &Expected, schema: &SchemaRef) -> Rows {
 
 /// Opens a table of a folder; without a name the only one.
 pub fn open(folder: &Path, name: Option<&str>, as_of: Option<u64>) -> Result<KuduTable, String> {
-    let options = KuduStoreOptions::default().with_as_of(as_of);
-    let store = KuduStore::open(&[folder.to_path_buf()], options).map_err(|error| error.to_string())?;
-    store.table(name).map_err(|error| error.to_string())
+    open_store(folder)?.at(as_of).table(name).map_err(|error| error.to_string())
+}
+
+/// Opens a server's folder.
+pub fn open_store(folder: &Path) -> Result<KuduStore, String> {
+    KuduStore::open(&[folder.to_path_buf()], KuduStoreOptions::default()).map_err(|error| error.to_string())
 }
 
 /// Scans a table; damage stops the scan, or is skipped and noted.
