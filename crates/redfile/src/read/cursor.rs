@@ -1,5 +1,6 @@
 //! One field of the Arrow schema, by row position.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl Columns for RedfileColumns {
             shape,
             readers,
             types,
-            inspected: None,
+            inspected: BTreeMap::new(),
             fill: self.losses.clone().filter(|_| fills),
         }))
     }
@@ -71,8 +72,8 @@ struct FieldCursor {
     shape: Shape,
     readers: Vec<LeafReader>,
     types: Vec<DataType>,
-    /// The row group that was looked through for damage, and the rows of it that are lost.
-    inspected: Option<(usize, LostStretches)>,
+    /// The row groups that were looked through for damage, and the rows of them that are lost.
+    inspected: BTreeMap<usize, LostStretches>,
     /// Lost cells are null and noted here.
     fill: Option<Arc<LossLog>>,
 }
@@ -128,7 +129,7 @@ impl FieldCursor {
 
     /// Looks through the chunks of a row group once; the pages that are sound are read from then on.
     fn inspect(&mut self, group: usize) -> &[(Range<u64>, String)] {
-        if self.inspected.as_ref().is_none_or(|(known, _)| *known != group) {
+        if !self.inspected.contains_key(&group) {
             let mut lost = Vec::new();
             for (reader, leaf) in self.readers.iter_mut().zip(self.shape.leaves.clone()) {
                 match inspect_chunk(&self.file, group, leaf) {
@@ -140,9 +141,16 @@ impl FieldCursor {
                 }
             }
             lost.sort_by_key(|(rows, _)| (rows.start, rows.end));
-            self.inspected = Some((group, lost));
+            self.inspected.insert(group, lost);
         }
-        self.inspected.as_ref().map(|(_, lost)| lost.as_slice()).unwrap_or_default()
+        self.inspected.get(&group).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Rows are asked for in ascending order: what is known of row groups before them is not needed again.
+    fn forget_before(&mut self, rows: &Range<u64>) {
+        let first = self.file.group_of(rows.start);
+        self.inspected.retain(|group, _| *group >= first);
+        self.readers.iter_mut().for_each(|reader| reader.forget_before(first));
     }
 
     /// The parts of `rows` of a row group that are lost, and those that are not, in order.
@@ -175,6 +183,7 @@ impl ColumnCursor for FieldCursor {
             return self.read_values(&rows);
         }
         // Lost cells are null: the rest is read around them.
+        self.forget_before(&rows);
         let mut parts = Vec::new();
         for (group, stretch) in self.by_group(&rows) {
             let base = self.file.group_rows(group).start;
@@ -193,6 +202,7 @@ impl ColumnCursor for FieldCursor {
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        self.forget_before(&rows);
         let mut probed = Vec::new();
         for (group, stretch) in self.by_group(&rows) {
             let base = self.file.group_rows(group).start;

@@ -1,5 +1,6 @@
 //! One column of the file, by row position.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) struct LeafReader {
     /// What the scan will visit: a row group that is visited as a whole is read through, without its index page.
     wanted: RowRanges,
     open: Option<OpenChunk>,
+    /// Row groups that were looked through for damage: the chunk and its sound pages.
+    inspected: BTreeMap<usize, (Chunk, Arc<Vec<PagePlace>>)>,
 }
 
 #[derive(Debug)]
@@ -50,16 +53,23 @@ enum Pages {
 
 impl LeafReader {
     pub fn new(file: Arc<RedFile>, leaf: usize, wanted: RowRanges) -> Self {
-        Self { file, leaf, wanted, open: None }
+        Self { file, leaf, wanted, open: None, inspected: BTreeMap::new() }
+    }
+
+    /// What a salvage found in row groups before this one is not needed any more.
+    pub fn forget_before(&mut self, first: usize) {
+        self.inspected.retain(|group, _| *group >= first);
     }
 
     /// From now on pages of a chunk are where a salvage found them.
     pub fn use_places(&mut self, chunk: Chunk, places: Arc<Vec<PagePlace>>) {
-        self.open = Some(OpenChunk::new(chunk, Pages::Known(places)));
+        if self.is_open(chunk.group) {
+            self.open = None;
+        }
+        self.inspected.insert(chunk.group, (chunk, places));
     }
 
-    /// Whether a row group is open.
-    pub fn is_open(&self, group: usize) -> bool {
+    fn is_open(&self, group: usize) -> bool {
         self.open.as_ref().is_some_and(|open| open.chunk.group == group)
     }
 
@@ -73,6 +83,10 @@ impl LeafReader {
     }
 
     fn open(&mut self, group: usize) -> Result<()> {
+        if let Some((chunk, places)) = self.inspected.get(&group) {
+            self.open = Some(OpenChunk::new(chunk.clone(), Pages::Known(Arc::clone(places))));
+            return Ok(());
+        }
         let chunk = self.file.chunk(group, self.leaf)?;
         chunk.check_supported(self.file.leaf(self.leaf)?)?;
         let all = RowRanges::one(self.file.group_rows(group));
