@@ -50,6 +50,7 @@
     )
 )]
 
+mod gather;
 pub mod metadata;
 mod read;
 mod recover;

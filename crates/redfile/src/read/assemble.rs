@@ -10,9 +10,10 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
-    StructArray, UInt64Array,
+    StructArray, UInt64Array, make_array,
 };
-use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef, Fields};
 use pilaster_core::{Error, Result};
 use pilaster_encoding::levels;
@@ -20,6 +21,7 @@ use pilaster_encoding::levels;
 use super::batch::{LeafBatch, Levels};
 use super::page::count_equal;
 use super::{encoded, values};
+use crate::gather::{gather, runs};
 use crate::schema::{Kind, ListKind, Shape};
 
 /// The array of `shape`, of which `leaves` are the columns.
@@ -58,7 +60,7 @@ impl Assembly {
                 encoded::union(union, &selector, children)
             }
             Kind::Dictionary(values) => encoded::dictionary(self.build(values)?, shape.field.data_type()),
-            Kind::Runs(values) => encoded::runs(&self.build(values)?, shape.field.data_type()),
+            Kind::Runs(values) => runs(&self.build(values)?, shape.field.data_type()),
         }
     }
 
@@ -81,6 +83,11 @@ impl Assembly {
         let nulls = self.slot_nulls(shape)?;
         let arrays = children.iter().map(|child| self.build(child)).collect::<Result<Vec<_>>>()?;
         let fields: Fields = children.iter().map(|child| Arc::clone(&child.field)).collect();
+        if fields.iter().any(|field| has_union(field.data_type())) {
+            let length = arrays.first().map_or(0, |array| array.len());
+            let children = arrays.iter().map(|array| array.to_data()).collect();
+            return from_parts(DataType::Struct(fields), length, Vec::new(), children, nulls);
+        }
         Ok(Arc::new(StructArray::try_new(fields, arrays, nulls).map_err(|error| unassembled(&error))?))
     }
 
@@ -120,6 +127,17 @@ impl Assembly {
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
         let values = self.elements(element, &offsets)?;
+        if has_union(field.data_type()) {
+            let length = offsets.len().saturating_sub(1);
+            let data_type = GenericListArray::<O>::DATA_TYPE_CONSTRUCTOR(field);
+            return from_parts(
+                data_type,
+                length,
+                vec![Buffer::from_vec(offsets)],
+                vec![values.to_data()],
+                nulls,
+            );
+        }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let list = GenericListArray::try_new(field, offsets, values, nulls);
         Ok(Arc::new(list.map_err(|error| unassembled(&error))?))
@@ -135,6 +153,12 @@ impl Assembly {
         let values = self.elements(element, offsets)?;
         let sizes: Vec<O> = offsets.windows(2).map(difference).collect();
         let starts: Vec<O> = offsets.iter().copied().take(sizes.len()).collect();
+        if has_union(field.data_type()) {
+            let data_type = GenericListViewArray::<O>::DATA_TYPE_CONSTRUCTOR(field);
+            let length = sizes.len();
+            let buffers = vec![Buffer::from_vec(starts), Buffer::from_vec(sizes)];
+            return from_parts(data_type, length, buffers, vec![values.to_data()], nulls);
+        }
         let list = GenericListViewArray::try_new(field, starts.into(), sizes.into(), values, nulls);
         Ok(Arc::new(list.map_err(|error| unassembled(&error))?))
     }
@@ -330,7 +354,8 @@ fn agree(a: &LeafBatch, b: &LeafBatch, shape: &Shape) -> bool {
                 .iter()
                 .zip(b)
                 .fold(false, |differ, (a, b)| differ | (a.min(&shape.def) != b.min(&shape.def)));
-            return !differ && c == d;
+            // Repetition levels that can only be 0 are not kept.
+            return !differ && (c == d || c.is_empty() || d.is_empty());
         }
         return shape.def == 0
             || (0..a.entries).all(|entry| level(a, entry).min(shape.def) == level(b, entry).min(shape.def));
@@ -387,11 +412,43 @@ fn fixed_list(
                     next = next.saturating_add(u64::from(is_set));
                 }
             }
-            arrow_select::take::take(&values, &UInt64Array::from(indices), None)?
+            gather(&values, &UInt64Array::from(indices))?
         }
     };
+    if has_union(field.data_type()) {
+        let data_type = DataType::FixedSizeList(field, size);
+        return from_parts(data_type, lists, Vec::new(), vec![values.to_data()], nulls);
+    }
     let list = FixedSizeListArray::try_new_with_length(field, size, values, nulls, lists);
     Ok(Arc::new(list.map_err(|error| unassembled(&error))?))
+}
+
+/// Whether a union is in it. Arrow's constructors take the nulls of a union's children for nulls of the union, which may not be
+/// null where it is required; such arrays are built from their parts.
+fn has_union(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Union(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_union(field.data_type())),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => has_union(field.data_type()),
+        _ => false,
+    }
+}
+
+fn from_parts(
+    data_type: DataType,
+    length: usize,
+    buffers: Vec<Buffer>,
+    children: Vec<ArrayData>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let data =
+        ArrayData::builder(data_type).len(length).buffers(buffers).child_data(children).nulls(nulls).build();
+    Ok(make_array(data.map_err(|error| unassembled(&error))?))
 }
 
 /// Arrays that do not fit each other: the columns do not belong to the same records.

@@ -1,21 +1,21 @@
-//! Arrays that Arrow keeps in another form than the file: unions, dictionaries, runs.
+//! Arrays that Arrow keeps in another form than the file: unions and dictionaries.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, RunEndIndexType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, RunArray, UInt64Array, UnionArray};
+use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, UInt64Array, UnionArray};
 use arrow_buffer::ScalarBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, UnionMode};
-use arrow_select::take::take;
 use hashbrown::HashMap;
 use pilaster_core::{Error, Result};
 
 use super::assemble::unassembled;
+use crate::gather::gather;
 use crate::schema::UnionShape;
 
 /// A union of `children`, which are as long as `selector`.
@@ -51,7 +51,7 @@ pub(super) fn union(union: &UnionShape, selector: &ArrayRef, children: Vec<Array
                         rows.push(row as u64);
                     }
                 }
-                picked.push(take(child, &UInt64Array::from(rows), None)?);
+                picked.push(gather(child, &UInt64Array::from(rows))?);
             }
             (Some(ScalarBuffer::from(offsets)), picked)
         }
@@ -82,7 +82,7 @@ pub(super) fn dictionary(array: ArrayRef, data_type: &DataType) -> Result<ArrayR
         });
         keys.push(Some(number));
     }
-    let words = take(&array, &UInt64Array::from(firsts), None)?;
+    let words = gather(&array, &UInt64Array::from(firsts))?;
     match key.as_ref() {
         DataType::Int8 => keyed::<Int8Type>(&keys, words),
         DataType::Int16 => keyed::<Int16Type>(&keys, words),
@@ -111,33 +111,4 @@ where
     };
     let keys: PrimitiveArray<K> = keys.iter().map(narrow).collect::<Result<_>>()?;
     Ok(Arc::new(DictionaryArray::try_new(keys, words)?))
-}
-
-/// Equal neighbours of `array` as one value with the end of their run.
-pub(super) fn runs(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    let DataType::RunEndEncoded(ends, _) = data_type else {
-        return Err(Error::invalid(format!("runs, not {data_type}")));
-    };
-    let ranges = arrow_ord::partition::partition(std::slice::from_ref(array))?.ranges();
-    let starts = UInt64Array::from_iter_values(ranges.iter().map(|range| range.start as u64));
-    let values = take(array, &starts, None)?;
-    let ends_of: Vec<usize> = ranges.iter().map(|range| range.end).collect();
-    match ends.data_type() {
-        DataType::Int16 => run_array::<Int16Type>(&ends_of, &values),
-        DataType::Int32 => run_array::<Int32Type>(&ends_of, &values),
-        _ => run_array::<Int64Type>(&ends_of, &values),
-    }
-}
-
-fn run_array<R: RunEndIndexType>(ends: &[usize], values: &ArrayRef) -> Result<ArrayRef>
-where
-    R::Native: TryFrom<usize>,
-{
-    let narrow = |end: &usize| {
-        let message = || format!("{end} rows in a batch of {} run ends: ask for fewer rows", R::DATA_TYPE);
-        R::Native::try_from(*end).map_err(|_| Error::invalid(message()))
-    };
-    let ends: PrimitiveArray<R> =
-        PrimitiveArray::from_iter_values(ends.iter().map(narrow).collect::<Result<Vec<_>>>()?);
-    Ok(Arc::new(RunArray::try_new(&ends, values)?))
 }

@@ -7,10 +7,9 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, GenericListArray, GenericListViewArray, Int32Array,
-    OffsetSizeTrait, RunArray, UInt64Array, UnionArray,
+    OffsetSizeTrait, UInt64Array, UnionArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
@@ -18,6 +17,7 @@ use arrow_select::filter::filter;
 use arrow_select::take::take;
 use pilaster_core::{Error, Result};
 
+use crate::gather::{expand_runs, gather, is_exotic};
 use crate::schema::{Kind, ListKind, Shape, UnionShape};
 
 /// The levels of the entries of a node. Without a vector every entry has the same level: the node's own.
@@ -54,7 +54,7 @@ fn node(
         Kind::Dictionary(values) => {
             return node(values, &plain_dictionary(array)?, levels, parent_def, columns);
         }
-        Kind::Runs(values) => return node(values, &plain_runs(array)?, levels, parent_def, columns),
+        Kind::Runs(values) => return node(values, &expand_runs(array)?, levels, parent_def, columns),
         _ => {}
     }
     if array.data_type() != shape.field.data_type() {
@@ -132,9 +132,11 @@ fn present(array: &ArrayRef, nulls: &NullBuffer, shape: &Shape) -> Result<ArrayR
     {
         return Ok(list);
     }
-    let mask = BooleanArray::new(nulls.inner().clone(), None);
-    // Nulls that come from elsewhere than a bitmap (unions, runs) stay in the array; those that do are filtered out.
-    Ok(filter(array, &mask)?)
+    if is_exotic(array.data_type()) {
+        let rows = nulls.valid_indices().map(|row| row as u64);
+        return gather(array, &UInt64Array::from_iter_values(rows));
+    }
+    Ok(filter(array, &BooleanArray::new(nulls.inner().clone(), None))?)
 }
 
 /// The lists that are not null, without touching their elements: possible where null lists are empty, as they mostly are.
@@ -200,7 +202,7 @@ fn view_elements<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> Result<(
         let start = start.as_usize() as u64;
         start..start.saturating_add(*length as u64)
     });
-    let values = take(list.values(), &UInt64Array::from_iter_values(indices), None)?;
+    let values = gather(list.values(), &UInt64Array::from_iter_values(indices))?;
     Ok((lengths, values))
 }
 
@@ -242,7 +244,7 @@ fn union_columns(
     for ((id, _), child) in shape.fields.iter().zip(&shape.children) {
         let pick = |row: usize| (union.type_id(row) == id).then(|| union.value_offset(row) as u64);
         let indices: UInt64Array = (0..union.len()).map(pick).collect();
-        let values = take(union.child(id), &indices, None)?;
+        let values = gather(union.child(id), &indices)?;
         node(child, &values, levels.clone(), def, columns)?;
     }
     Ok(())
@@ -253,22 +255,4 @@ fn plain_dictionary(array: &ArrayRef) -> Result<ArrayRef> {
         .as_any_dictionary_opt()
         .ok_or_else(|| Error::invalid(format!("a dictionary, not {}", array.data_type())))?;
     Ok(take(dictionary.values(), dictionary.keys(), None)?)
-}
-
-fn plain_runs(array: &ArrayRef) -> Result<ArrayRef> {
-    let DataType::RunEndEncoded(ends, _) = array.data_type() else {
-        return Err(Error::invalid(format!("runs, not {}", array.data_type())));
-    };
-    match ends.data_type() {
-        DataType::Int16 => expand::<Int16Type>(array),
-        DataType::Int32 => expand::<Int32Type>(array),
-        _ => expand::<Int64Type>(array),
-    }
-}
-
-fn expand<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
-    let runs: &RunArray<R> =
-        array.as_run_opt::<R>().ok_or_else(|| Error::invalid(format!("runs, not {}", array.data_type())))?;
-    let indices = (0..runs.len()).map(|row| runs.get_physical_index(row) as u64);
-    Ok(take(runs.values(), &UInt64Array::from_iter_values(indices), None)?)
 }

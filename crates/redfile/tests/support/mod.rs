@@ -3,6 +3,7 @@
 
 pub mod golden;
 pub mod physical;
+pub mod random;
 
 use std::path::PathBuf;
 use std::sync::Arc;
