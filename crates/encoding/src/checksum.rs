@@ -1,7 +1,11 @@
-//! CRC-32C, the Castagnoli polynomial, by the machine's own instructions where it has them.
+//! CRC-32C and CRC-32, by the machine's own instructions where it has them.
 //!
-//! Reflected polynomial `0x82f63b78`, initial value and final xor `0xffffffff`: `"123456789"` gives `e3069283`. It is not
-//! the CRC-32 of zlib and zip.
+//! | checksum | reflected polynomial | `"123456789"` gives | known from |
+//! | --- | --- | --- | --- |
+//! | CRC-32C (Castagnoli) | `0x82f63b78` | `e3069283` | iSCSI, Kudu |
+//! | CRC-32 | `0xedb88320` | `cbf43926` | zlib, gzip, zip, Redfile |
+//!
+//! Initial value and final xor are `0xffffffff` for both.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -23,6 +27,24 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     low_half(digest.finalize())
 }
 
+/// The checksum of `bytes`, as zlib and gzip compute it.
+///
+/// ```
+/// assert_eq!(pilaster_encoding::checksum::crc32(b"123456789"), 0xcbf4_3926);
+/// ```
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iso_hdlc(bytes)
+}
+
+/// The checksum, as zlib and gzip compute it, of what `crc` is the checksum of, followed by `bytes`.
+#[must_use]
+pub fn crc32_append(crc: u32, bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, u64::from(!crc));
+    digest.update(bytes);
+    low_half(digest.finalize())
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "a checksum of 32 bits in a wider integer")]
 const fn low_half(crc: u64) -> u32 {
     crc as u32
@@ -38,6 +60,8 @@ mod tests {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(b""), 0);
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b""), 0);
         // The header of every checksummed CFile.
         assert_eq!(crc32c(b"kuducfl2\0\0\0\0"), u32::from_le_bytes([0x02, 0x94, 0x3a, 0xd3]));
     }
@@ -48,6 +72,7 @@ mod tests {
         fn appending_equals_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..2000), cut in any::<prop::sample::Index>()) {
             let (a, b) = bytes.split_at(cut.index(bytes.len() + 1));
             prop_assert_eq!(crc32c_append(crc32c(a), b), crc32c(&bytes));
+            prop_assert_eq!(crc32_append(crc32(a), b), crc32(&bytes));
         }
     }
 }

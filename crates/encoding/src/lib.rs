@@ -9,13 +9,16 @@
 //! | [`plain`] | fixed-width little-endian values |
 //! | [`bits`] | booleans and integers of 1 to 64 bits, lowest bit first |
 //! | [`varint`], [`zigzag`] | LEB128 integers, signed integers as unsigned ones |
-//! | [`group_varint`], [`frame_of_reference`] | four `u32` behind a selector byte, the same as distances from a minimum |
+//! | [`group_varint`], [`frame_of_reference`] | four `u32` behind a selector byte (or five `u64`), the same as distances from a minimum |
 //! | [`rle`] | the hybrid of repeated and bit-packed runs, null bitmaps |
 //! | [`bitshuffle`] | transposed bits in LZ4 sub-blocks |
+//! | [`prefixed`] | byte strings behind their length |
 //! | [`prefix`] | byte strings that share their beginning with the one before |
 //! | [`dictionary`] | distinct words and their codes |
-//! | [`codec`] | LZ4, Snappy and zlib blocks |
-//! | [`checksum`] | CRC-32C |
+//! | [`levels`] | numbers below 128 of a fixed width in bits, a byte each in memory |
+//! | [`spread`] | dense values put where a bitmap says |
+//! | [`codec`] | LZ4, Snappy, zlib, gzip and LZO blocks |
+//! | [`checksum`] | CRC-32C, CRC-32 |
 //! | [`utf8`] | text checks over whole buffers |
 //!
 //! Hot loops have kernels for the vectors of x86-64 (SSSE3, AVX2, AVX-512 with GFNI) and 64-bit Arm (NEON), chosen once at
@@ -48,7 +51,8 @@
 //! | feature | default | adds |
 //! | --- | --- | --- |
 //! | `snappy` | yes | the Snappy block codec |
-//! | `zlib` | yes | the zlib block codec |
+//! | `zlib` | yes | the zlib and gzip block codecs |
+//! | `lzo` | yes | the LZO block codec |
 //!
 //! Without its feature a codec can still be named; using it gives an error that names the feature.
 
@@ -70,9 +74,12 @@ pub mod dictionary;
 mod error;
 pub mod frame_of_reference;
 pub mod group_varint;
+pub mod levels;
 pub mod plain;
 pub mod prefix;
+pub mod prefixed;
 pub mod rle;
+pub mod spread;
 pub mod utf8;
 pub mod varint;
 #[cfg(feature = "arrow")]

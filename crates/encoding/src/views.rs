@@ -12,7 +12,8 @@ use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
 use arrow_array::{BinaryViewArray, GenericByteViewArray, StringViewArray};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 
-use crate::{DecodeError, Result, utf8};
+use crate::prefixed::{self, PREFIX_LEN};
+use crate::{DecodeError, Result, spread, utf8};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -44,6 +45,12 @@ pub trait ViewKind: ByteViewType + sealed::Sealed {
     /// # Errors
     /// With the position of what is wrong.
     fn check(values: &[u8], offsets: &[u32]) -> Result<()>;
+
+    /// Refuses bytes that are no string of this kind.
+    ///
+    /// # Errors
+    /// With the position of what is wrong.
+    fn check_bytes(bytes: &[u8]) -> Result<()>;
 }
 
 mod sealed {
@@ -57,11 +64,21 @@ impl ViewKind for StringViewType {
     fn check(values: &[u8], offsets: &[u32]) -> Result<()> {
         utf8::validate_slices(values, offsets)
     }
+
+    #[inline]
+    fn check_bytes(bytes: &[u8]) -> Result<()> {
+        utf8::validate(bytes)
+    }
 }
 
 impl ViewKind for BinaryViewType {
     fn check(values: &[u8], offsets: &[u32]) -> Result<()> {
         utf8::check_offsets(values, offsets)
+    }
+
+    #[inline]
+    fn check_bytes(_: &[u8]) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -128,6 +145,61 @@ impl<T: ViewKind> ViewBuilder<T> {
         Ok(())
     }
 
+    /// Appends `count` strings of `values`, each behind its length (see [`crate::prefixed`]), from `*pos` on; moves `*pos`
+    /// behind them.
+    ///
+    /// # Errors
+    /// If the values end before, or text is not UTF-8. Nothing is appended then.
+    pub fn append_prefixed(&mut self, values: &Buffer, pos: &mut usize, count: usize) -> Result<()> {
+        let before = self.views.len();
+        let end = self.push_prefixed(values, *pos, count).inspect_err(|_| self.views.truncate(before))?;
+        self.buffers.push(values.clone());
+        *pos = end;
+        Ok(())
+    }
+
+    fn push_prefixed(&mut self, values: &Buffer, mut pos: usize, count: usize) -> Result<usize> {
+        if i32::try_from(values.len()).is_err() {
+            return Err(DecodeError::new(0, "strings of at most 2 GiB", format!("{} bytes", values.len())));
+        }
+        let buffer = u32::try_from(self.buffers.len())
+            .map_err(|_| DecodeError::new(0, "fewer blocks of strings", self.buffers.len().to_string()))?;
+        let bytes = values.as_slice();
+        if count.saturating_mul(PREFIX_LEN) > bytes.len() {
+            let expected = format!("{count} strings");
+            return Err(DecodeError::new(pos, expected, format!("{} bytes", bytes.len())));
+        }
+        self.views.reserve(count);
+        // The length of a short string is text too (four characters below 128), so strings are checked together with the
+        // lengths between them: a character cannot go on over one. Only a longer length has to be stepped over.
+        let mut unchecked = pos;
+        for _ in 0..count {
+            let at = pos;
+            let len = u32::try_from(prefixed::next(bytes, &mut pos)?.len()).unwrap_or(u32::MAX);
+            let start = at.wrapping_add(PREFIX_LEN);
+            if len >= 0x80 {
+                let whole = bytes.get(unchecked..at).unwrap_or_default();
+                T::check_bytes(whole).map_err(|error| error.shifted(unchecked))?;
+                unchecked = start;
+            }
+            // Offsets fit: the values are below 2 GiB.
+            self.views.push(view(bytes, buffer, u32::try_from(start).unwrap_or(u32::MAX), len));
+        }
+        let whole = bytes.get(unchecked..pos).unwrap_or_default();
+        T::check_bytes(whole).map_err(|error| error.shifted(unchecked))?;
+        Ok(pos)
+    }
+
+    /// The array with a string where a bit of `nulls` is set and null elsewhere.
+    ///
+    /// # Errors
+    /// If there are not as many set bits as strings.
+    pub fn finish_spread(mut self, nulls: NullBuffer) -> Result<GenericByteViewArray<T>> {
+        let validity = nulls.inner().sliced();
+        self.views = spread::spread(&self.views, &validity, nulls.len())?;
+        self.finish(Some(nulls))
+    }
+
     /// The array, with nulls where `nulls` says so.
     ///
     /// # Errors
@@ -139,8 +211,9 @@ impl<T: ViewKind> ViewBuilder<T> {
             let expected = format!("nulls of {} strings", self.views.len());
             return Err(DecodeError::new(0, expected, nulls.len().to_string()));
         }
-        // SAFETY: each view was made by `view` of a range inside the buffer it names, which `check` of the kind has found to
-        // hold a string of that kind; the kinds are sealed, so `check` is one of those above. There are as many nulls as views.
+        // SAFETY: each view is zero (an empty string) or was made by `view` of a range inside the buffer it names, which
+        // `check` or `check_bytes` of the kind has found to hold a string of that kind; the kinds are sealed, so these are those
+        // above. There are as many nulls as views.
         Ok(unsafe {
             GenericByteViewArray::new_unchecked(ScalarBuffer::from(self.views), self.buffers, nulls)
         })
@@ -246,6 +319,54 @@ mod tests {
             }
             if let Ok(array) = binary(bytes.into(), &offsets, None) {
                 array.to_data().validate_full().unwrap();
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config())]
+        #[test]
+        fn strings_behind_their_lengths_are_views_too(
+            words in prop::collection::vec(prop_oneof!["[a-zà-ÿ€]{0,20}", "[a-z€]{100,140}"], 0..30),
+            cut in 0usize..30,
+        ) {
+            let mut bytes = Vec::new();
+            for word in &words {
+                prefixed::put(word.as_bytes(), &mut bytes).unwrap();
+            }
+            let (values, mut pos) = (Buffer::from(bytes), 0);
+            let cut = cut.min(words.len());
+            let mut builder = ViewBuilder::<StringViewType>::with_capacity(words.len());
+            builder.append_prefixed(&values, &mut pos, cut).unwrap();
+            builder.append_prefixed(&values, &mut pos, words.len() - cut).unwrap();
+            prop_assert_eq!(pos, values.len());
+            prop_assert!(builder.append_prefixed(&values, &mut pos, 1).is_err());
+            let validity: Vec<bool> = (0..words.len()).flat_map(|n| [n % 3 == 0, true]).filter(|&b| b || cut % 2 == 0).collect();
+            let valid = validity.iter().filter(|&&bit| bit).count();
+            let array = if valid == words.len() {
+                builder.finish_spread(NullBuffer::from(validity)).unwrap()
+            } else {
+                builder.finish(None).unwrap()
+            };
+            array.to_data().validate_full().unwrap();
+            prop_assert_eq!(array.iter().flatten().collect::<Vec<_>>(), words);
+        }
+
+        #[test]
+        fn any_bytes_behind_lengths_give_a_valid_array_or_an_error(
+            words in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..5)), 0..6),
+            cut in 0usize..40,
+            count in 0usize..7,
+        ) {
+            let mut bytes = Vec::new();
+            for (is_text, word) in &words {
+                let word = if *is_text { "é".as_bytes().repeat(word.len() * 20) } else { word.clone() };
+                prefixed::put(&word, &mut bytes).unwrap();
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            let mut builder = ViewBuilder::<StringViewType>::with_capacity(0);
+            if builder.append_prefixed(&bytes.into(), &mut 0, count).is_ok() {
+                builder.finish(None).unwrap().to_data().validate_full().unwrap();
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBuffer;
 
 use super::CompareOp;
@@ -21,6 +21,11 @@ pub trait ZoneStatistics {
     fn null_counts(&self, column: usize) -> Option<UInt64Array>;
     /// Per zone the number of rows (null: not known).
     fn row_counts(&self) -> Option<UInt64Array>;
+    /// Per zone whether none of the values of a column is NaN, which bounds leave out in most formats. `None`, which it is
+    /// unless a format knows better: not known, and bounds of floats prove nothing.
+    fn without_nan(&self, _column: usize) -> Option<BooleanArray> {
+        None
+    }
 }
 
 impl BoundPredicate {
@@ -37,25 +42,13 @@ fn may_match(bound: &Bound, zones: &dyn ZoneStatistics) -> Option<BooleanBuffer>
             if value.is_null() {
                 return Some(BooleanBuffer::new_unset(zones.zones()));
             }
-            // Minima and maxima of floats leave NaN out in most formats, so they prove nothing about it.
+            // Minima and maxima of floats leave NaN out in most formats, so they prove nothing where there may be one.
             if value.array().data_type().is_floating() {
-                return None;
+                let clean = zones.without_nan(*column)?;
+                let may = within_bounds(*column, *op, value, zones)?;
+                return Some(&may | &!clean.values());
             }
-            let against = |array: ArrayRef, op| not_false(&array, op, value);
-            match op {
-                CompareOp::Lt | CompareOp::LtEq => against(zones.min(*column)?, *op),
-                CompareOp::Gt | CompareOp::GtEq => against(zones.max(*column)?, *op),
-                CompareOp::Eq => {
-                    let low = zones.min(*column).and_then(|min| against(min, CompareOp::LtEq));
-                    let high = zones.max(*column).and_then(|max| against(max, CompareOp::GtEq));
-                    both(low, high, |a, b| a & b)
-                }
-                CompareOp::NotEq => {
-                    let low = against(zones.min(*column)?, CompareOp::NotEq)?;
-                    let high = against(zones.max(*column)?, CompareOp::NotEq)?;
-                    Some(&low | &high)
-                }
-            }
+            within_bounds(*column, *op, value, zones)
         }
         Bound::Compare { cast: Some(_), .. } => None,
         Bound::IsNull { column, negated: false } => {
@@ -78,6 +71,30 @@ fn may_match(bound: &Bound, zones: &dyn ZoneStatistics) -> Option<BooleanBuffer>
             .map(|part| may_match(part, zones))
             .reduce(|a, b| Some(&a? | &b?))
             .unwrap_or_else(|| Some(BooleanBuffer::new_unset(zones.zones()))),
+    }
+}
+
+/// Where bounds leave room for a value for which the comparison is true.
+fn within_bounds(
+    column: usize,
+    op: CompareOp,
+    value: &super::Literal,
+    zones: &dyn ZoneStatistics,
+) -> Option<BooleanBuffer> {
+    let against = |array: ArrayRef, op| not_false(&array, op, value);
+    match op {
+        CompareOp::Lt | CompareOp::LtEq => against(zones.min(column)?, op),
+        CompareOp::Gt | CompareOp::GtEq => against(zones.max(column)?, op),
+        CompareOp::Eq => {
+            let low = zones.min(column).and_then(|min| against(min, CompareOp::LtEq));
+            let high = zones.max(column).and_then(|max| against(max, CompareOp::GtEq));
+            both(low, high, |a, b| a & b)
+        }
+        CompareOp::NotEq => {
+            let low = against(zones.min(column)?, CompareOp::NotEq)?;
+            let high = against(zones.max(column)?, CompareOp::NotEq)?;
+            Some(&low | &high)
+        }
     }
 }
 

@@ -5,8 +5,14 @@
 //! | [`Codec::Lz4`] | raw LZ4 block: no frame, no size | always there |
 //! | [`Codec::Snappy`] | raw Snappy: no framing; begins with its own uncompressed length | `snappy` |
 //! | [`Codec::Zlib`] | zlib stream: two header bytes, Adler-32 at the end; written with level 6 | `zlib` |
+//! | [`Codec::Gzip`] | gzip (RFC 1952): one member is written, several are read; written with level 6 | `zlib` |
+//! | [`Codec::Lzo`] | raw LZO1X stream with its end mark `11 00 00`: no frame, no size | `lzo` |
 
+#[cfg(feature = "zlib")]
+mod gzip;
 pub(crate) mod lz4;
+#[cfg(feature = "lzo")]
+mod lzo;
 #[cfg(feature = "snappy")]
 mod snappy;
 #[cfg(feature = "zlib")]
@@ -26,11 +32,15 @@ pub enum Codec {
     Snappy,
     /// zlib stream.
     Zlib,
+    /// gzip file format.
+    Gzip,
+    /// Raw LZO1X.
+    Lzo,
 }
 
 impl Codec {
     /// Every codec, whether its feature is on or not.
-    pub const ALL: [Self; 3] = [Self::Lz4, Self::Snappy, Self::Zlib];
+    pub const ALL: [Self; 5] = [Self::Lz4, Self::Snappy, Self::Zlib, Self::Gzip, Self::Lzo];
 
     /// Its name in lower case.
     #[must_use]
@@ -39,6 +49,8 @@ impl Codec {
             Self::Lz4 => "lz4",
             Self::Snappy => "snappy",
             Self::Zlib => "zlib",
+            Self::Gzip => "gzip",
+            Self::Lzo => "lzo",
         }
     }
 
@@ -51,6 +63,8 @@ impl Codec {
             Self::Lz4 => lz4::compress(src, out),
             Self::Snappy => snappy::compress(src, out),
             Self::Zlib => zlib::compress(src, out),
+            Self::Gzip => gzip::compress(src, out),
+            Self::Lzo => lzo::compress(src, out),
         }
     }
 
@@ -75,6 +89,8 @@ impl Codec {
             Self::Lz4 => lz4::decompress(src, dst),
             Self::Snappy => snappy::decompress(src, dst),
             Self::Zlib => zlib::decompress(src, dst),
+            Self::Gzip => gzip::decompress(src, dst),
+            Self::Lzo => lzo::decompress(src, dst),
         }
     }
 }
@@ -93,7 +109,7 @@ impl FromStr for Codec {
         Self::ALL
             .into_iter()
             .find(same)
-            .ok_or_else(|| DecodeError::new(0, "lz4, snappy or zlib", format!("{name:?}")))
+            .ok_or_else(|| DecodeError::new(0, "lz4, snappy, zlib, gzip or lzo", format!("{name:?}")))
     }
 }
 
@@ -101,39 +117,29 @@ fn wrong_length(codec: Codec, expected: usize, found: impl fmt::Display) -> Deco
     DecodeError::new(0, format!("{codec} data of {expected} bytes"), format!("{found}"))
 }
 
-#[cfg(not(feature = "snappy"))]
-mod snappy {
-    use crate::{DecodeError, Result};
+/// Stands in for codecs that were left out of the build.
+macro_rules! left_out {
+    ($($feature:literal $name:ident),*) => {$(
+        #[cfg(not(feature = $feature))]
+        mod $name {
+            use crate::{DecodeError, Result};
 
-    fn missing() -> DecodeError {
-        DecodeError::new(0, "a build with the feature `snappy`", "a snappy block")
-    }
+            fn missing() -> DecodeError {
+                let expected = concat!("a build with the feature `", $feature, "`");
+                DecodeError::new(0, expected, concat!("a ", stringify!($name), " block"))
+            }
 
-    pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
-        Err(missing())
-    }
+            pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
+                Err(missing())
+            }
 
-    pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
-        Err(missing())
-    }
+            pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
+                Err(missing())
+            }
+        }
+    )*};
 }
-
-#[cfg(not(feature = "zlib"))]
-mod zlib {
-    use crate::{DecodeError, Result};
-
-    fn missing() -> DecodeError {
-        DecodeError::new(0, "a build with the feature `zlib`", "a zlib block")
-    }
-
-    pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
-        Err(missing())
-    }
-
-    pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
-        Err(missing())
-    }
-}
+left_out!("snappy" snappy, "zlib" zlib, "zlib" gzip, "lzo" lzo);
 
 #[cfg(test)]
 mod tests {
@@ -144,7 +150,8 @@ mod tests {
         Codec::ALL.into_iter().filter(|codec| match codec {
             Codec::Lz4 => true,
             Codec::Snappy => cfg!(feature = "snappy"),
-            Codec::Zlib => cfg!(feature = "zlib"),
+            Codec::Zlib | Codec::Gzip => cfg!(feature = "zlib"),
+            Codec::Lzo => cfg!(feature = "lzo"),
         })
     }
 

@@ -9,11 +9,14 @@
 //! ```
 //!
 //! Lengths are minimal when written (0 takes one byte) and free when read. A list is cut into groups of four; the last
-//! group is filled up with zeros, which readers ignore.
+//! group is filled up with zeros, which [`decode`] ignores and [`decode_all`] insists on.
+//!
+//! [`wide`] has the same for `u64`, in groups of five.
 
 mod scalar;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod ssse3;
+pub mod wide;
 
 use crate::{DecodeError, Result};
 
@@ -39,18 +42,27 @@ pub fn decode_group(bytes: &[u8], pos: &mut usize) -> Result<[u32; 4]> {
 
 /// Appends one group.
 pub fn encode_group(out: &mut Vec<u8>, values: [u32; 4]) {
-    let at = out.len();
+    let mut group = [0; MAX_GROUP_LEN];
+    let len = put_group(&mut group, values);
+    out.extend_from_slice(group.get(..len).unwrap_or(&group));
+}
+
+/// Writes one group; bytes after it are scratch. Gives its length.
+#[inline(always)]
+fn put_group(group: &mut [u8; MAX_GROUP_LEN], values: [u32; 4]) -> usize {
     let mut selector = 0u8;
-    out.push(0);
+    let mut at = 1usize;
     for value in values {
         let len = encoded_len(value);
-        selector = (selector << 2) | (len.saturating_sub(1).to_le_bytes()[0] & 3);
-        let bytes = value.to_le_bytes();
-        out.extend_from_slice(bytes.get(..len).unwrap_or(&bytes));
+        selector = (selector << 2) | (len.wrapping_sub(1).to_le_bytes()[0] & 3);
+        // The longest group ends with the window, so four bytes are always there.
+        if let Some(place) = group.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            *place = value.to_le_bytes();
+        }
+        at = at.wrapping_add(len);
     }
-    if let Some(first) = out.get_mut(at) {
-        *first = selector;
-    }
+    group[0] = selector;
+    at
 }
 
 /// Reads `count` values in groups of four from the start of `bytes`, appends them to `out` and returns how many bytes the
@@ -95,12 +107,70 @@ fn decode_groups(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<usiz
     scalar::decode(bytes, 0, groups, out)
 }
 
+/// Reads `count` values from groups of four that take all of `bytes`, and appends them to `out`.
+///
+/// # Errors
+/// If the groups take more or fewer bytes, or what fills up the last group is not zero. Nothing is appended then.
+pub fn decode_all(bytes: &[u8], count: usize, out: &mut Vec<u32>) -> Result<()> {
+    let start = out.len();
+    let padded = count.checked_next_multiple_of(4).unwrap_or(usize::MAX);
+    let used = decode(bytes, padded, out)?;
+    finish_all(bytes, count, start, used, out)
+}
+
+/// Refuses bytes that are left over and padding that is not zero; cuts the padding off.
+fn finish_all<T: Copy + Default + PartialEq>(
+    bytes: &[u8],
+    count: usize,
+    start: usize,
+    used: usize,
+    out: &mut Vec<T>,
+) -> Result<()> {
+    let end = start.saturating_add(count);
+    let is_padded = out.get(end..).is_some_and(|padding| padding.iter().all(|value| *value == T::default()));
+    if used == bytes.len() && is_padded {
+        out.truncate(end);
+        return Ok(());
+    }
+    out.truncate(start);
+    Err(if used == bytes.len() {
+        DecodeError::new(used, "zeros after the last value of a group", "another value")
+    } else {
+        DecodeError::new(used, format!("{used} bytes of groups"), format!("{} bytes", bytes.len()))
+    })
+}
+
+/// Bytes that [`encode`] appends for `values`.
+#[must_use]
+pub fn encoded_size(values: &[u32]) -> usize {
+    let groups = values.len().div_ceil(4);
+    let padding = groups.saturating_mul(4).saturating_sub(values.len());
+    // Comparisons instead of leading zeros, so that the loop is vectorised.
+    let over = |value: u32| {
+        u32::from(value > 0xff)
+            .wrapping_add(u32::from(value > 0xffff))
+            .wrapping_add(u32::from(value > 0xff_ffff))
+    };
+    let extra: usize = values
+        .chunks(1 << 16)
+        .map(|chunk| chunk.iter().fold(0u32, |sum, &value| sum.wrapping_add(over(value))) as usize)
+        .sum();
+    groups.saturating_add(values.len()).saturating_add(extra).saturating_add(padding)
+}
+
 /// Appends `values` in groups of four, the last one filled up with zeros.
 pub fn encode(values: &[u32], out: &mut Vec<u8>) {
     let (groups, rest) = values.as_chunks::<4>();
+    let mut at = out.len();
+    // Room for the longest form; each group overwrites what the one before wrote too much.
+    let most = groups.len().saturating_mul(MAX_GROUP_LEN);
+    out.resize(at.saturating_add(most), 0);
     for group in groups {
-        encode_group(out, *group);
+        if let Some(place) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            at = at.wrapping_add(put_group(place, *group));
+        }
     }
+    out.truncate(at);
     if !rest.is_empty() {
         let mut last = [0; 4];
         for (slot, value) in last.iter_mut().zip(rest) {
@@ -147,6 +217,20 @@ mod tests {
     }
 
     #[test]
+    fn padding_must_be_zero_where_all_bytes_count() {
+        let mut out = Vec::new();
+        assert!(decode_all(&[0, 1, 2, 3, 0], 3, &mut out).is_ok());
+        assert!(decode_all(&[0, 1, 2, 3, 4], 3, &mut out).is_err());
+        assert!(decode_all(&[0, 1, 2, 3, 0, 0], 3, &mut out).is_err());
+        assert_eq!(out, [1, 2, 3]);
+        // Redfile's own example: a longer value in the middle.
+        let bytes = [0x2d, 0xab, 0xef, 0xcd, 0xab, 0x78, 0x56, 0x34, 0x12, 0xef, 0xbe];
+        let mut values = Vec::new();
+        decode_all(&bytes, 4, &mut values).unwrap();
+        assert_eq!(values, [0xab, 0x00ab_cdef, 0x1234_5678, 0xbeef]);
+    }
+
+    #[test]
     fn lengths_are_minimal() {
         for (value, len) in
             [(0, 1), (255, 1), (256, 2), (65535, 2), (65536, 3), (0xff_ffff, 3), (1 << 24, 4), (u32::MAX, 4)]
@@ -171,6 +255,11 @@ mod tests {
             let mut again = vec![7];
             prop_assert_eq!(decode(&bytes, values.len(), &mut again), Ok(len));
             prop_assert_eq!(&again[1..], &values);
+            prop_assert_eq!(encoded_size(&values), len);
+            let mut whole = vec![7];
+            prop_assert_eq!(decode_all(&bytes[..len], values.len(), &mut whole), Ok(()));
+            prop_assert_eq!(&whole, &again);
+            prop_assert_eq!(decode_all(&bytes, values.len(), &mut whole).is_ok(), len == bytes.len());
             for cut in 0..len.min(60) {
                 prop_assert!(decode(&bytes[..cut], values.len(), &mut again).is_err());
                 prop_assert_eq!(again.len(), values.len() + 1);

@@ -1,0 +1,103 @@
+//! Two byte shuffles and a masked load per group; a table leads from the lengths of two values to the shuffle.
+
+use super::{GROUP, MAX_GROUP_LEN, scalar};
+use crate::Result;
+use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
+
+/// For each pair of lengths, where each byte of the two results comes from; 0x80 gives zero.
+static SHUFFLES: [[u8; 16]; 64] = shuffles();
+/// The bits of a value by its length.
+static MASKS: [u64; 8] =
+    [0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xff_ffff_ffff, 0xffff_ffff_ffff, 0xff_ffff_ffff_ffff, u64::MAX];
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "evaluated at compile time, where a wrong index fails the build"
+)]
+const fn shuffles() -> [[u8; 16]; 64] {
+    let mut table = [[0x80; 16]; 64];
+    let mut pair = 0;
+    while pair < 64 {
+        let (mut value, mut from) = (0, 0u8);
+        while value < 2 {
+            let len = ((pair >> (3 - 3 * value)) & 7) + 1;
+            let mut byte = 0;
+            while byte < len {
+                table[pair][value * 8 + byte] = from;
+                from += 1;
+                byte += 1;
+            }
+            value += 1;
+        }
+        pair += 1;
+    }
+    table
+}
+
+/// Whether this machine can run [`decode`].
+#[inline]
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("ssse3")
+}
+
+/// Appends the values of `groups` groups; returns the bytes they took.
+pub(super) fn decode(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> Result<usize> {
+    out.reserve(groups.saturating_mul(GROUP));
+    // SAFETY: the caller's dispatch and this check name the one feature the kernel is compiled for.
+    let (pos, done) = if is_available() { unsafe { decode_wide(bytes, groups, out) } } else { (0, 0) };
+    scalar::decode(bytes, pos, groups.saturating_sub(done), out)
+}
+
+/// Bytes of a pair of values whose lengths less one are `pair`'s two numbers of three bits.
+#[inline(always)]
+const fn pair_len(pair: usize) -> usize {
+    (pair >> 3).wrapping_add(pair & 7).wrapping_add(2)
+}
+
+/// Decodes while a group of the longest form still lies inside the bytes; returns the position and the groups done. A
+/// selector that is none is left to the portable decoder, which says so.
+#[target_feature(enable = "ssse3")]
+fn decode_wide(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> (usize, usize) {
+    let mut pos = 0usize;
+    let mut done = 0usize;
+    let room = out.spare_capacity_mut();
+    let groups = groups.min(room.len() / GROUP);
+    let mut target = room.as_mut_ptr().cast::<u64>();
+    while done < groups
+        && let Some(window) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<MAX_GROUP_LEN>())
+    {
+        let selector = usize::from(u16::from_be_bytes([window[0], window[1]]));
+        let (first, second, last) = ((selector >> 9) & 63, (selector >> 3) & 63, selector & 7);
+        let (Some(shuffle), Some(next), Some(mask)) =
+            (SHUFFLES.get(first), SHUFFLES.get(second), MASKS.get(last))
+        else {
+            break;
+        };
+        if selector & 0x8000 != 0 {
+            break;
+        }
+        let second_at = pair_len(first).wrapping_add(2);
+        let last_at = second_at.wrapping_add(pair_len(second));
+        // SAFETY: a pair takes at most 16 bytes, so the loads begin at 2, at most at 18 and at most at 34, and end inside the
+        // window of 42 bytes; the shuffles have 16 bytes; `target` has room for five values of each of `groups` groups and
+        // `done < groups`.
+        unsafe {
+            let from = window.as_ptr();
+            let pair = _mm_loadu_si128(from.add(2).cast());
+            let shuffled = _mm_shuffle_epi8(pair, _mm_loadu_si128(shuffle.as_ptr().cast()));
+            _mm_storeu_si128(target.cast::<__m128i>(), shuffled);
+            let pair = _mm_loadu_si128(from.add(second_at).cast());
+            let shuffled = _mm_shuffle_epi8(pair, _mm_loadu_si128(next.as_ptr().cast()));
+            _mm_storeu_si128(target.add(2).cast::<__m128i>(), shuffled);
+            let value = from.add(last_at).cast::<u64>().read_unaligned();
+            target.add(4).write(u64::from_le(value) & mask);
+            target = target.add(GROUP);
+        }
+        pos = pos.wrapping_add(last_at).wrapping_add(last).wrapping_add(1);
+        done = done.wrapping_add(1);
+    }
+    // SAFETY: `done` groups of five values were written behind the old end, inside the capacity.
+    unsafe { out.set_len(out.len().wrapping_add(done.wrapping_mul(GROUP))) };
+    (pos, done)
+}

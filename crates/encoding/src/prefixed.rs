@@ -1,0 +1,136 @@
+//! Byte strings, each behind its length as a little-endian `u32`.
+//!
+//! ```text
+//! "hi", ""   ->   02000000 6869 00000000
+//! ```
+
+use crate::{DecodeError, Result};
+
+/// Bytes of the length before each string.
+pub const PREFIX_LEN: usize = 4;
+
+/// Strings up to this length are copied as one vector where the source has as many bytes.
+const SHORT: usize = 16;
+
+fn truncated(at: usize, bytes: &[u8]) -> DecodeError {
+    let found = format!("{} bytes", bytes.len().saturating_sub(at));
+    DecodeError::new(at, "a length and as many bytes", found)
+}
+
+/// Where the string at `*pos` lies; moves `*pos` behind it.
+///
+/// # Errors
+/// If the bytes end inside it; `*pos` then stays where it was.
+#[inline]
+pub fn next<'a>(bytes: &'a [u8], pos: &mut usize) -> Result<&'a [u8]> {
+    let found = bytes.get(*pos..).and_then(|rest| {
+        let (prefix, rest) = rest.split_first_chunk()?;
+        rest.get(..u32::from_le_bytes(*prefix) as usize)
+    });
+    let string = found.ok_or_else(|| truncated(*pos, bytes))?;
+    *pos = pos.saturating_add(PREFIX_LEN).saturating_add(string.len());
+    Ok(string)
+}
+
+/// Moves `*pos` behind `count` strings.
+///
+/// # Errors
+/// If the bytes end before.
+pub fn skip(bytes: &[u8], pos: &mut usize, count: usize) -> Result<()> {
+    for _ in 0..count {
+        next(bytes, pos)?;
+    }
+    Ok(())
+}
+
+/// Appends `count` strings from `*pos` on to `values`, the end of each to `ends`, and moves `*pos` behind them.
+///
+/// # Errors
+/// If the bytes end before, or an end does not fit its type; what was appended is then not specified.
+pub fn append<O: TryFrom<usize>>(
+    bytes: &[u8],
+    pos: &mut usize,
+    count: usize,
+    values: &mut Vec<u8>,
+    ends: &mut Vec<O>,
+) -> Result<()> {
+    let left = bytes.len().saturating_sub(*pos);
+    if count.saturating_mul(PREFIX_LEN) > left {
+        return Err(truncated(*pos, bytes));
+    }
+    let mut end = values.len();
+    // Not more than is there, with room for the vector of the last string.
+    let most = left.saturating_sub(count.saturating_mul(PREFIX_LEN));
+    values.resize(end.saturating_add(most).saturating_add(SHORT), 0);
+    ends.reserve(count);
+    for _ in 0..count {
+        let at = pos.saturating_add(PREFIX_LEN);
+        let string = next(bytes, pos)?;
+        let len = string.len();
+        let target = values.get_mut(end..).unwrap_or_default();
+        match (bytes.get(at..).and_then(|rest| rest.first_chunk::<SHORT>()), target.first_chunk_mut()) {
+            (Some(vector), Some(place)) if len <= SHORT => *place = *vector,
+            _ => {
+                if let Some(place) = target.get_mut(..len) {
+                    place.copy_from_slice(string);
+                }
+            }
+        }
+        end = end.saturating_add(len);
+        let Ok(stored) = O::try_from(end) else {
+            return Err(DecodeError::new(at, "strings that fit their offsets", format!("{end} bytes")));
+        };
+        ends.push(stored);
+    }
+    values.truncate(end);
+    Ok(())
+}
+
+/// Appends a string.
+#[inline]
+pub fn put(string: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let len = u32::try_from(string.len())
+        .map_err(|_| DecodeError::new(0, "a string below 4 GiB", format!("{} bytes", string.len())))?;
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(string);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn worked_example() {
+        let mut out = Vec::new();
+        put(b"hi", &mut out).unwrap();
+        put(b"", &mut out).unwrap();
+        assert_eq!(out, [2, 0, 0, 0, b'h', b'i', 0, 0, 0, 0]);
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config())]
+        #[test]
+        fn round_trips(strings in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..30), skipped in 0usize..30) {
+            let mut out = Vec::new();
+            for string in &strings {
+                put(string, &mut out).unwrap();
+            }
+            let skipped = skipped.min(strings.len());
+            let (mut pos, mut values, mut ends) = (0, b"before".to_vec(), vec![6i32]);
+            skip(&out, &mut pos, skipped).unwrap();
+            append(&out, &mut pos, strings.len() - skipped, &mut values, &mut ends).unwrap();
+            prop_assert_eq!(pos, out.len());
+            let again: Vec<&[u8]> = ends.windows(2).map(|w| &values[w[0] as usize..w[1] as usize]).collect();
+            prop_assert_eq!(again, strings[skipped..].iter().map(Vec::as_slice).collect::<Vec<_>>());
+            prop_assert!(append(&out, &mut pos, 1, &mut values, &mut ends).is_err());
+        }
+
+        #[test]
+        fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60), pos in 0usize..70, count in prop_oneof![0usize..9, any::<usize>()]) {
+            let _ = append(&bytes, &mut { pos }, count, &mut Vec::new(), &mut Vec::<i32>::new());
+            let _ = next(&bytes, &mut { pos });
+        }
+    }
+}

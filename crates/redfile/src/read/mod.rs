@@ -1,0 +1,33 @@
+//! From bytes to Arrow.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `options` | how to open a file |
+//! | `file` | an open file: footer, schema, data files, chunks |
+//! | `chunk` | a column chunk: its pages as stored, its index page |
+//! | `page`, `dense` | a data page: levels and values, a stretch of rows at a time |
+//! | `leaf` | one column of the file by row position |
+//! | `batch`, `assemble`, `values`, `encoded` | levels and values of a batch to Arrow arrays |
+//! | `cursor` | one field of the Arrow schema by row position |
+//! | `prune` | which rows a predicate can be true for |
+//! | `reader`, `describe`, `verify` | the dataset |
+
+mod assemble;
+mod batch;
+mod chunk;
+mod cursor;
+mod dense;
+mod describe;
+mod encoded;
+mod file;
+mod leaf;
+mod options;
+mod page;
+mod prune;
+mod reader;
+pub(crate) mod salvage;
+mod values;
+mod verify;
+
+pub use options::{LostCells, RedfileReaderOptions};
+pub use reader::RedfileReader;

@@ -1,0 +1,96 @@
+//! What the tests of this crate share.
+#![allow(dead_code, reason = "every test program uses its own part of this")]
+
+pub mod golden;
+pub mod physical;
+pub mod random;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use pilaster_core::source::MemorySource;
+use pilaster_core::{Dataset, Result, Scan, SourceRef};
+use pilaster_redfile::{RedfileReader, RedfileWriter, RedfileWriterOptions};
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files that are committed with the tests.
+pub fn testdata() -> PathBuf {
+    workspace().join("testdata/redfile")
+}
+
+/// Where all golden files are; `None`, said aloud, if they are not there.
+pub fn goldens() -> Option<PathBuf> {
+    let root = std::env::var_os("PILASTER_GOLDENS")
+        .map_or_else(|| workspace().join("../shared/goldens"), PathBuf::from)
+        .join("redfile");
+    if root.is_dir() {
+        return Some(root);
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "CI must have the golden files: set PILASTER_GOLDENS; {} is no folder",
+        root.display()
+    );
+    eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", root.display());
+    None
+}
+
+/// Bytes in memory as a source.
+pub fn memory(name: &str, bytes: impl Into<bytes::Bytes>) -> SourceRef {
+    Arc::new(MemorySource::new(name, bytes))
+}
+
+/// Opens bytes as a file.
+pub fn open(bytes: &[u8]) -> Result<RedfileReader> {
+    RedfileReader::open(memory("test.red", bytes.to_vec()))
+}
+
+/// All batches of a scan.
+pub fn batches(scan: Scan<'_>) -> Result<Vec<RecordBatch>> {
+    scan.read()?.map(|batch| batch.map_err(Into::into)).collect()
+}
+
+/// All rows of a scan in one batch.
+pub fn one_batch(scan: Scan<'_>) -> Result<RecordBatch> {
+    let reader = scan.read()?;
+    let schema = reader.schema();
+    let batches = reader.map(|batch| batch.map_err(Into::into)).collect::<Result<Vec<_>>>()?;
+    if let [only] = batches.as_slice() {
+        return Ok(only.clone());
+    }
+    Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
+}
+
+/// Everything in a file.
+pub fn read_all(bytes: &[u8]) -> Result<RecordBatch> {
+    one_batch(open(bytes)?.scan().batch_size(1 << 20))
+}
+
+/// A file of one batch.
+pub fn write(batch: &RecordBatch, options: RedfileWriterOptions) -> Result<Vec<u8>> {
+    let mut writer = RedfileWriter::try_new(Vec::new(), &batch.schema(), options)?;
+    writer.write(batch)?;
+    Ok(writer.finish()?.0)
+}
+
+/// Numbers that look random and are the same in every run.
+#[derive(Debug, Clone)]
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+}
