@@ -1,19 +1,30 @@
 //! Facts as JSON.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use pilaster::core::describe::Node;
-use pilaster::{Error, Result};
+use pilaster::{AtomicFile, Error, Result};
 use serde_json::{Map, Value, json};
 
 /// Prints one document to stdout.
 pub(crate) fn print(value: &Value) -> Result<()> {
-    let mut text =
-        serde_json::to_string_pretty(value).map_err(|error| Error::invalid(format!("json: {error}")))?;
-    text.push('\n');
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(pretty(value)?.as_bytes())?;
     Ok(stdout.flush()?)
+}
+
+/// Writes one document to a file, which appears when it is complete.
+pub(crate) fn save(path: &Path, value: &Value) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(pretty(value)?.as_bytes())?;
+    file.commit()
+}
+
+fn pretty(value: &Value) -> Result<String> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Error::invalid(format!("json: {error}")))?;
+    Ok(text + "\n")
 }
 
 /// A structure with its facts and everything inside it.

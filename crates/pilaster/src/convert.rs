@@ -37,7 +37,7 @@ impl ConvertTarget {
     pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let format = OutputFormat::from_path(&path).ok_or_else(|| {
-            let message = "the name does not say which format to write; end it in .parquet, .arrow, .csv, .tsv, .json \
+            let message = "the name does not say which format to write; end it in .parquet, .arrow, .red, .csv, .tsv, .json \
                            or .jsonl, or name the format (-f kudu, -f cfile-set for folders)";
             Error::invalid(message).at(&path.display().to_string(), 0, "")
         })?;
@@ -164,6 +164,7 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
         OutputFormat::Csv => Some(count_records(path, b',')?),
         OutputFormat::Tsv => Some(count_records(path, b'\t')?),
         OutputFormat::Jsonl => Some(count_objects(path)?),
+        OutputFormat::Redfile => options.open_source(source)?.row_count(),
         OutputFormat::Table | OutputFormat::Json | OutputFormat::CFileSet | OutputFormat::Kudu => None,
     };
     // Records without fields are empty lines, which readers pass over.

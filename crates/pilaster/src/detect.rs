@@ -16,6 +16,7 @@ const ARROW_MAGIC: &[u8] = b"ARROW1";
 const ARROW_CONTINUATION: &[u8] = &[0xff; 4];
 /// A CFile ends with its magic and a length of four bytes.
 const CFILE_TAIL_BYTES: u64 = 12;
+const REDFILE_MAGIC: &[u8] = b"RED1";
 const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
 
 /// A kind of file that can be recognised.
@@ -30,6 +31,8 @@ pub enum Format {
     ArrowStream,
     /// One column of Apache Kudu.
     CFile,
+    /// Redfile.
+    Redfile,
     /// One JSON object per line.
     JsonLines,
     /// Comma-separated values.
@@ -43,6 +46,7 @@ impl Format {
     pub(crate) fn feature(self) -> &'static str {
         match self {
             Self::CFile => "kudu",
+            Self::Redfile => "redfile",
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
                 "default"
             }
@@ -57,6 +61,7 @@ impl fmt::Display for Format {
             Self::ArrowFile => "arrow file",
             Self::ArrowStream => "arrow stream",
             Self::CFile => "kudu cfile",
+            Self::Redfile => "redfile",
             Self::JsonLines => "json lines",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -87,6 +92,9 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if tail.ends_with(PARQUET_MAGIC) && size > 12 {
         return Ok(Format::Parquet);
     }
+    if tail.ends_with(REDFILE_MAGIC) && size > 12 {
+        return Ok(Format::Redfile);
+    }
     if tail.ends_with(ARROW_MAGIC) && size > 16 {
         return Ok(Format::ArrowFile);
     }
@@ -96,7 +104,7 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
             "no known format: looked for parquet (PAR1), arrow (ARROW1 or a stream), kudu cfile (kuducfl2, kuducfil), \
-             json lines, csv and tsv; the file begins with {}",
+             redfile (RED1), json lines, csv and tsv; the file begins with {}",
             shown(&head)
         ))
         .at(name, 0, "")
@@ -109,6 +117,9 @@ fn by_magic(head: &[u8]) -> Option<Format> {
     }
     if head.starts_with(ARROW_MAGIC) {
         return Some(Format::ArrowFile);
+    }
+    if head.starts_with(REDFILE_MAGIC) {
+        return Some(Format::Redfile);
     }
     if CFILE_MAGICS.iter().any(|magic| head.starts_with(magic)) {
         return Some(Format::CFile);
@@ -191,9 +202,11 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 11] = [
+        let cases: [(&[u8], Format); 13] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
+            (b"RED1....", Format::Redfile),
+            (b"\0\0\0\0\0\0\0\0\x10\0\0\0RED1", Format::Redfile),
             (b"\xff\xff\xff\xff\x10\0\0\0....", Format::ArrowStream),
             (b"kuducfl2....", Format::CFile),
             (b"kuducfil....", Format::CFile),

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
 
 use crate::convert::ConvertSummary;
 use crate::detect::Format;
 use crate::open::OpenOptions;
 use crate::output::{BatchWriter, OutputFormat, WriteOptions};
+use crate::repair::RepairReport;
 use crate::store::Store;
 
 /// One format as the facade sees it: which files and folders are its own, how they are opened and written.
@@ -50,6 +51,21 @@ pub(crate) trait Driver: Sync {
         Err(Error::invalid(format!("{} has no folders of tables", self.name())))
     }
 
+    /// Writes a whole file from a damaged one that [`Driver::reads`] spoke for.
+    fn repair(
+        &self,
+        source: SourceRef,
+        _sink: SharedFile,
+        _options: &OpenOptions,
+        _progress: &dyn Progress,
+    ) -> Result<RepairReport> {
+        let message = format!(
+            "files of {} are not repaired; `salvage` writes what is left of them to a new one",
+            self.name()
+        );
+        Err(Error::unsupported(message).at(source.name(), 0, ""))
+    }
+
     /// Whether it writes this format.
     fn writes(&self, format: OutputFormat) -> bool;
 
@@ -81,6 +97,8 @@ pub(crate) trait Driver: Sync {
 pub(crate) static DRIVERS: &[&dyn Driver] = &[
     #[cfg(feature = "kudu")]
     &crate::kudu::Kudu,
+    #[cfg(feature = "redfile")]
+    &crate::redfile::Redfile,
 ];
 
 /// What only one format needs to know to be opened.
@@ -97,6 +115,8 @@ pub(crate) struct FormatWriteOptions {
     pub(crate) cfile_set: crate::kudu::CFileSetWriterOptions,
     #[cfg(feature = "kudu")]
     pub(crate) kudu: crate::kudu::KuduTableWriterOptions,
+    #[cfg(feature = "redfile")]
+    pub(crate) redfile: crate::redfile::RedfileWriterOptions,
 }
 
 /// The driver of a kind of file.

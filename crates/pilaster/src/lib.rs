@@ -13,6 +13,7 @@
 //! | write rows to a file | [`convert::convert`], [`OutputFormat`], [`output::BatchWriter`] |
 //! | look for damage | [`verify::verify`], [`VerifyReport`] |
 //! | save what is left of a damaged file | [`salvage::salvage`], [`SalvageReport`](salvage::SalvageReport) |
+//! | make a damaged file whole again | [`repair::repair`] |
 //! | see what a folder holds | [`ls::list`] |
 //! | open a folder of tables | [`store::open_store`], [`Store`](store::Store) |
 //! | name and type the columns of a file that carries none | [`schema_file`] |
@@ -61,6 +62,7 @@
 //! | feature | gives |
 //! | --- | --- |
 //! | `kudu` (default) | files of Apache Kudu |
+//! | `redfile` (default) | Redfile |
 //! | `object_store` | sources on S3, GCS, Azure and HTTP |
 //! | `hdfs` | sources on HDFS |
 #![deny(missing_docs)]
@@ -85,6 +87,9 @@ pub mod ls;
 pub mod open;
 pub mod output;
 mod paths;
+#[cfg(feature = "redfile")]
+pub mod redfile;
+pub mod repair;
 pub mod salvage;
 pub mod schema_file;
 pub mod store;

@@ -33,6 +33,7 @@ pub struct OpenOptions {
     limits: Limits,
     table: Option<String>,
     as_of: Option<String>,
+    recovers: bool,
     /// What only one format needs to know; its module fills it in.
     #[allow(dead_code, reason = "a build without formats has nothing to ask it")]
     pub(crate) formats: FormatReadOptions,
@@ -46,6 +47,7 @@ impl Default for OpenOptions {
             limits: Limits::default(),
             table: None,
             as_of: None,
+            recovers: false,
             formats: FormatReadOptions::default(),
         }
     }
@@ -86,6 +88,19 @@ impl OpenOptions {
     pub fn with_as_of(mut self, as_of: Option<String>) -> Self {
         self.as_of = as_of;
         self
+    }
+
+    /// Whether a file whose headers or footers are damaged is opened as far as it can be put together again. Scans of it
+    /// should skip damage; what is missing is in the losses.
+    #[must_use]
+    pub fn with_recovery(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
+        self
+    }
+
+    /// Whether damaged files are put together again.
+    pub fn recovers(&self) -> bool {
+        self.recovers
     }
 
     /// Which table of a folder that holds several.
@@ -213,7 +228,7 @@ impl OpenOptions {
             Format::Csv => Arc::new(CsvDataset::open(source, b',', self)?),
             Format::Tsv => Arc::new(CsvDataset::open(source, b'\t', self)?),
             Format::JsonLines => Arc::new(JsonLinesDataset::open(source, self)?),
-            Format::CFile => {
+            Format::CFile | Format::Redfile => {
                 let driver = reader_of(format).map_err(|error| error.at(source.name(), 0, ""))?;
                 driver.open_file(source, self)?
             }

@@ -39,11 +39,13 @@ pub enum OutputFormat {
     CFileSet,
     /// The folder of a Kudu tablet server with one table.
     Kudu,
+    /// Redfile.
+    Redfile,
 }
 
 impl OutputFormat {
     /// Every format, with its name.
-    pub const ALL: [(OutputFormat, &'static str); 9] = [
+    pub const ALL: [(OutputFormat, &'static str); 10] = [
         (Self::Table, "table"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
@@ -53,6 +55,7 @@ impl OutputFormat {
         (Self::Arrow, "arrow"),
         (Self::CFileSet, "cfile-set"),
         (Self::Kudu, "kudu"),
+        (Self::Redfile, "redfile"),
     ];
 
     /// The format that a file name asks for by its extension.
@@ -67,6 +70,7 @@ impl OutputFormat {
             "arrow" | "feather" | "ipc" => Self::Arrow,
             "cfiles" => Self::CFileSet,
             "kudu" => Self::Kudu,
+            "red" | "redfile" => Self::Redfile,
             "txt" => Self::Table,
             _ => return None,
         })
@@ -76,6 +80,7 @@ impl OutputFormat {
     pub(crate) fn feature(self) -> &'static str {
         match self {
             Self::CFileSet | Self::Kudu => "kudu",
+            Self::Redfile => "redfile",
             Self::Table | Self::Csv | Self::Tsv | Self::Json | Self::Jsonl | Self::Parquet | Self::Arrow => {
                 "default"
             }
@@ -89,7 +94,7 @@ impl OutputFormat {
 
     /// Whether it is bytes that do not belong on a terminal.
     pub fn is_binary(self) -> bool {
-        matches!(self, Self::Parquet | Self::Arrow | Self::CFileSet)
+        matches!(self, Self::Parquet | Self::Arrow | Self::CFileSet | Self::Kudu | Self::Redfile)
     }
 }
 
@@ -244,7 +249,7 @@ pub fn writer(
             let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;
             Box::new(ParquetOutput(writer))
         }
-        OutputFormat::CFileSet | OutputFormat::Kudu => {
+        OutputFormat::CFileSet | OutputFormat::Kudu | OutputFormat::Redfile => {
             writer_of(format)?.writer(format, sink, schema, options)?
         }
     })
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(OutputFormat::from_path(Path::new("a.parquet/b")), None);
         assert_eq!(
             "xml".parse::<OutputFormat>().unwrap_err().to_string(),
-            "no output format \"xml\"; there are: table, csv, tsv, json, jsonl, parquet, arrow, cfile-set, kudu"
+            "no output format \"xml\"; there are: table, csv, tsv, json, jsonl, parquet, arrow, cfile-set, kudu, redfile"
         );
     }
 }

@@ -55,23 +55,28 @@ impl SalvageReport {
 
     /// The report as JSON.
     pub fn to_json(&self) -> Value {
-        let losses = self.losses.iter().map(|lost| {
-            json!({
-                "first_row": lost.rows.start,
-                "rows": lost.rows.end.saturating_sub(lost.rows.start),
-                "column": lost.column,
-                "reason": lost.reason,
-            })
-        });
         json!({
             "source": self.source,
             "rows_total": self.rows_total,
             "rows_saved": self.rows_saved,
             "rows_lost": self.rows_lost,
             "bytes": self.bytes,
-            "losses": losses.collect::<Vec<_>>(),
+            "losses": losses_to_json(&self.losses),
         })
     }
+}
+
+/// Losses as JSON.
+pub(crate) fn losses_to_json(losses: &[LostRows]) -> Value {
+    let losses = losses.iter().map(|lost| {
+        json!({
+            "first_row": lost.rows.start,
+            "rows": lost.rows.end.saturating_sub(lost.rows.start),
+            "column": lost.column,
+            "reason": lost.reason,
+        })
+    });
+    losses.collect()
 }
 
 /// Writes every row that can be read to a new file and notes the others. Progress counts rows.

@@ -9,6 +9,7 @@ mod ls;
 mod meta;
 mod pages;
 mod prompt;
+mod repair;
 mod salvage;
 mod sample;
 mod schema;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Convert(convert::Args),
     Verify(verify::Args),
     Salvage(salvage::Args),
+    Repair(repair::Args),
     Wal(wal::Args),
     Completions(completions::Args),
 }
@@ -64,6 +66,7 @@ impl Command {
             Self::Convert(args) => convert::run(args, words),
             Self::Verify(args) => verify::run(args, words),
             Self::Salvage(args) => salvage::run(args, words),
+            Self::Repair(args) => repair::run(args, words),
             Self::Wal(args) => wal::run(args, words),
             Self::Completions(args) => completions::run(args, whole()),
         }

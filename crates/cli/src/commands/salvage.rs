@@ -1,14 +1,14 @@
 //! `pilaster salvage`: every row that can be proven good, and a list of what was lost.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use pilaster::kudu::{AssumedShape, Compression, Encoding, KuduType};
-use pilaster::salvage::{SalvageOptions, SalvageReport, salvage};
-use pilaster::{AtomicFile, Error, LostRows, Result};
+use pilaster::salvage::{SalvageOptions, salvage};
+use pilaster::{LostRows, Result};
 
 use crate::args::{OpenArgs, open_all};
 use crate::exit::Outcome;
+use crate::json;
 use crate::progress::{Unit, Words};
 use crate::sheet::printable;
 use crate::target::TargetArgs;
@@ -95,7 +95,8 @@ impl ShapeArgs {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let target = args.write.target(&args.target)?;
-    let dataset = open_all(&args.open.options_for(args.shape.shape())?, &args.sources, words)?;
+    let dataset =
+        open_all(&args.open.options_for(args.shape.shape())?.with_recovery(true), &args.sources, words)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
         .with_convert(args.write.options());
@@ -103,25 +104,22 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let report = salvage(dataset.as_ref(), &target, &options, &bar)?;
     drop(bar);
     if let Some(path) = &args.report {
-        let text = serde_json::to_string_pretty(&report.to_json())
-            .map_err(|error| Error::invalid(format!("json: {error}")))?;
-        let mut file = AtomicFile::create(path)?;
-        writeln!(file, "{text}")?;
-        file.commit()?;
+        json::save(path, &report.to_json())?;
     }
-    say(&report, words);
+    say_losses(&report.losses, words);
+    words.say(format_args!("{} rows saved, {} lost", report.rows_saved, report.rows_lost));
     Ok(if report.is_complete() { Outcome::Fine } else { Outcome::Damaged })
 }
 
-fn say(report: &SalvageReport, words: &Words) {
-    for lost in report.losses.iter().take(SHOWN_LOSSES) {
+/// Says what was lost, as far as it fits a screen.
+pub(super) fn say_losses(losses: &[LostRows], words: &Words) {
+    for lost in losses.iter().take(SHOWN_LOSSES) {
         words.say(format_args!("lost: {}", described(lost)));
     }
-    if report.losses.len() > SHOWN_LOSSES {
-        let more = report.losses.len().saturating_sub(SHOWN_LOSSES);
+    if losses.len() > SHOWN_LOSSES {
+        let more = losses.len().saturating_sub(SHOWN_LOSSES);
         words.say(format_args!("lost: {more} more; --report FILE lists all"));
     }
-    words.say(format_args!("{} rows saved, {} lost", report.rows_saved, report.rows_lost));
 }
 
 fn described(lost: &LostRows) -> String {

@@ -14,6 +14,7 @@ use super::options::{RedfileReaderOptions, beside};
 use crate::metadata::{
     ColumnChunk, ColumnMetadata, FOOTER_PART, FileMetadata, RowGroup, check_head, checksums,
 };
+use crate::recover::RecoveryReport;
 use crate::schema::{Leaf, RedfileSchema};
 
 /// Footers of usual size are found by one read.
@@ -36,6 +37,8 @@ pub(crate) struct RedFile {
     leaf_types: Vec<DataType>,
     /// Whether damage to what nobody needs is ignored.
     pub is_tolerant: bool,
+    /// What a recovery found, if the file was opened by one.
+    pub recovery: Option<RecoveryReport>,
     data_files: Mutex<HashMap<String, SourceRef>>,
 }
 
@@ -79,6 +82,7 @@ impl RedFile {
             first_rows,
             leaf_types,
             is_tolerant: false,
+            recovery: None,
             data_files: Mutex::new(HashMap::new()),
         })
     }

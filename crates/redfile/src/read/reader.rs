@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional;
 use pilaster_core::{
-    BatchReader, Dataset, OnDamage, Progress, Result, Scan, ScanRequest, SourceRef, Split, VerifyDepth,
-    VerifyReport,
+    BatchReader, Dataset, Finding, LostRows, OnDamage, Progress, Result, Scan, ScanRequest, Severity,
+    SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::cursor::RedfileColumns;
@@ -58,6 +58,7 @@ impl RedfileReader {
         let (metadata, report) = recover_metadata(&source, schema, &options.limits)?;
         let mut file = RedFile::with_metadata(source, metadata, options)?;
         file.is_tolerant = true;
+        file.recovery = Some(report.clone());
         Ok((Self { file: Arc::new(file) }, report))
     }
 
@@ -129,8 +130,27 @@ impl Dataset for RedfileReader {
             OnDamage::Stop => None,
             OnDamage::Skip(log) => Some(Arc::clone(log)),
         };
+        if let (Some(log), Some(recovery)) = (&losses, &self.file.recovery) {
+            let end = self.file.rows();
+            for reason in recovery.losses() {
+                log.add(LostRows { rows: end..end, column: None, reason });
+            }
+        }
         let columns = RedfileColumns { file: Arc::clone(&self.file), losses };
         positional::scan(&columns, self.file.schema.arrow(), request, &wanted)
+    }
+
+    /// What a recovery had to do without.
+    fn findings(&self) -> Vec<Finding> {
+        let warning = |message| Finding {
+            severity: Severity::Warning,
+            path: self.file.name().into(),
+            offset: 0,
+            part: "file metadata".to_string(),
+            message,
+            rows: None,
+        };
+        self.file.recovery.iter().flat_map(RecoveryReport::losses).map(warning).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

@@ -89,6 +89,25 @@ impl RecoveryReport {
         }
     }
 
+    /// What may be missing, in words; empty if the footer was intact or nothing is known to be missing.
+    pub(crate) fn losses(&self) -> Vec<String> {
+        let mut losses: Vec<String> = self
+            .holes
+            .iter()
+            .map(|group| {
+                format!(
+                    "row group {group} was written but cannot be found: how many rows it had is not known"
+                )
+            })
+            .collect();
+        if let (Some(used), Some(discarded @ 1..)) = (self.bytes_used, self.bytes_discarded) {
+            losses.push(format!(
+                "no footer: the {discarded} bytes from byte {used} on are no complete row group, and are left out"
+            ));
+        }
+        losses
+    }
+
     /// Whether key/values that were added late may be missing: they are in the footer and the last checkpoint only.
     pub fn may_miss_key_values(&self) -> bool {
         self.status == RecoveryStatus::Recovered && self.source == Some(RecoverySource::Checkpoint)
