@@ -17,6 +17,8 @@ const ARROW_CONTINUATION: &[u8] = &[0xff; 4];
 /// A CFile ends with its magic and a length of four bytes.
 const CFILE_TAIL_BYTES: u64 = 12;
 const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
+/// A Doris segment ends with it, and has none at its start.
+const SEGMENT_MAGIC: &[u8] = b"D0R1";
 
 /// A kind of file that can be recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +32,8 @@ pub enum Format {
     ArrowStream,
     /// One column of Apache Kudu.
     CFile,
+    /// A segment of Apache Doris.
+    DorisSegment,
     /// One JSON object per line.
     JsonLines,
     /// Comma-separated values.
@@ -43,6 +47,7 @@ impl Format {
     pub(crate) fn feature(self) -> &'static str {
         match self {
             Self::CFile => "kudu",
+            Self::DorisSegment => "doris",
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
                 "default"
             }
@@ -57,6 +62,7 @@ impl fmt::Display for Format {
             Self::ArrowFile => "arrow file",
             Self::ArrowStream => "arrow stream",
             Self::CFile => "kudu cfile",
+            Self::DorisSegment => "doris segment",
             Self::JsonLines => "json lines",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -93,10 +99,13 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if size > CFILE_TAIL_BYTES && CFILE_MAGICS.iter().any(|magic| tail.starts_with(magic)) {
         return Ok(Format::CFile);
     }
+    if tail.ends_with(SEGMENT_MAGIC) && size >= CFILE_TAIL_BYTES {
+        return Ok(Format::DorisSegment);
+    }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
             "no known format: looked for parquet (PAR1), arrow (ARROW1 or a stream), kudu cfile (kuducfl2, kuducfil), \
-             json lines, csv and tsv; the file begins with {}",
+             doris segment (D0R1 at the end), json lines, csv and tsv; the file begins with {}",
             shown(&head)
         ))
         .at(name, 0, "")
@@ -191,7 +200,7 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 11] = [
+        let cases: [(&[u8], Format); 12] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
             (b"\xff\xff\xff\xff\x10\0\0\0....", Format::ArrowStream),
@@ -199,6 +208,7 @@ mod tests {
             (b"kuducfil....", Format::CFile),
             (b"\0\0\0\0\0\0\0\0....kuducfl2\x04\0\0\0", Format::CFile),
             (b"\0\0\0\0\0\0\0\0\x10\0\0\0PAR1", Format::Parquet),
+            (b"\x02\0\0\0\x01\x02\0\0\x12\0\0\0\x92\x6f\xac\xd7D0R1", Format::DorisSegment),
             (b"{\"a\":1}\n{\"a\":2}\n", Format::JsonLines),
             (b"a,b\n1,2\n", Format::Csv),
             (b"a\tb,c\n1\t2\n", Format::Tsv),

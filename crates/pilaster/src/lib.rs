@@ -60,6 +60,7 @@
 //!
 //! | feature | gives |
 //! | --- | --- |
+//! | `doris` (default) | files of Apache Doris |
 //! | `kudu` (default) | files of Apache Kudu |
 //! | `object_store` | sources on S3, GCS, Azure and HTTP |
 //! | `hdfs` | sources on HDFS |
@@ -77,6 +78,8 @@
 mod concat;
 pub mod convert;
 pub mod detect;
+#[cfg(feature = "doris")]
+pub mod doris;
 pub mod foreign;
 mod formats;
 #[cfg(feature = "kudu")]
