@@ -10,6 +10,7 @@
 //! | [`bits`] | booleans and integers of 1 to 64 bits, lowest bit first |
 //! | [`varint`], [`zigzag`] | LEB128 integers, signed integers as unsigned ones |
 //! | [`group_varint`], [`frame_of_reference`] | four `u32` behind a selector byte (or five `u64`), the same as distances from a minimum |
+//! | [`packed_frames`] | integers of any width as distances in frames, highest bit first |
 //! | [`rle`] | the hybrid of repeated and bit-packed runs, null bitmaps |
 //! | [`bitshuffle`] | transposed bits in LZ4 sub-blocks |
 //! | [`prefixed`] | byte strings behind their length |
@@ -17,7 +18,7 @@
 //! | [`dictionary`] | distinct words and their codes |
 //! | [`levels`] | numbers below 128 of a fixed width in bits, a byte each in memory |
 //! | [`spread`] | dense values put where a bitmap says |
-//! | [`codec`] | LZ4, Snappy, zlib, gzip and LZO blocks |
+//! | [`codec`] | LZ4, Snappy, zlib, gzip, LZO and Zstandard blocks |
 //! | [`checksum`] | CRC-32C, CRC-32 |
 //! | [`utf8`] | text checks over whole buffers |
 //!
@@ -53,6 +54,8 @@
 //! | `snappy` | yes | the Snappy block codec |
 //! | `zlib` | yes | the zlib and gzip block codecs |
 //! | `lzo` | yes | the LZO block codec |
+//! | `lz4-frame` | yes | the LZ4 frame codec |
+//! | `zstd` | yes | the Zstandard codec |
 //!
 //! Without its feature a codec can still be named; using it gives an error that names the feature.
 
@@ -75,6 +78,7 @@ mod error;
 pub mod frame_of_reference;
 pub mod group_varint;
 pub mod levels;
+pub mod packed_frames;
 pub mod plain;
 pub mod prefix;
 pub mod prefixed;

@@ -18,6 +18,8 @@ const ARROW_CONTINUATION: &[u8] = &[0xff; 4];
 const CFILE_TAIL_BYTES: u64 = 12;
 const REDFILE_MAGIC: &[u8] = b"RED1";
 const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
+/// A Doris segment ends with it, and has none at its start.
+const SEGMENT_MAGIC: &[u8] = b"D0R1";
 
 /// A kind of file that can be recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +35,8 @@ pub enum Format {
     CFile,
     /// Redfile.
     Redfile,
+    /// A segment of Apache Doris.
+    DorisSegment,
     /// One JSON object per line.
     JsonLines,
     /// Comma-separated values.
@@ -47,6 +51,7 @@ impl Format {
         match self {
             Self::CFile => "kudu",
             Self::Redfile => "redfile",
+            Self::DorisSegment => "doris",
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
                 "default"
             }
@@ -62,6 +67,7 @@ impl fmt::Display for Format {
             Self::ArrowStream => "arrow stream",
             Self::CFile => "kudu cfile",
             Self::Redfile => "redfile",
+            Self::DorisSegment => "doris segment",
             Self::JsonLines => "json lines",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -101,10 +107,13 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if size > CFILE_TAIL_BYTES && CFILE_MAGICS.iter().any(|magic| tail.starts_with(magic)) {
         return Ok(Format::CFile);
     }
+    if tail.ends_with(SEGMENT_MAGIC) && size >= CFILE_TAIL_BYTES {
+        return Ok(Format::DorisSegment);
+    }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
             "no known format: looked for parquet (PAR1), arrow (ARROW1 or a stream), kudu cfile (kuducfl2, kuducfil), \
-             redfile (RED1), json lines, csv and tsv; the file begins with {}",
+             redfile (RED1), doris segment (D0R1 at the end), json lines, csv and tsv; the file begins with {}",
             shown(&head)
         ))
         .at(name, 0, "")
@@ -202,7 +211,7 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 13] = [
+        let cases: [(&[u8], Format); 14] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
             (b"RED1....", Format::Redfile),
@@ -212,6 +221,7 @@ mod tests {
             (b"kuducfil....", Format::CFile),
             (b"\0\0\0\0\0\0\0\0....kuducfl2\x04\0\0\0", Format::CFile),
             (b"\0\0\0\0\0\0\0\0\x10\0\0\0PAR1", Format::Parquet),
+            (b"\x02\0\0\0\x01\x02\0\0\x12\0\0\0\x92\x6f\xac\xd7D0R1", Format::DorisSegment),
             (b"{\"a\":1}\n{\"a\":2}\n", Format::JsonLines),
             (b"a,b\n1,2\n", Format::Csv),
             (b"a\tb,c\n1\t2\n", Format::Tsv),

@@ -95,6 +95,8 @@ pub(crate) trait Driver: Sync {
 
 /// Every format of this build.
 pub(crate) static DRIVERS: &[&dyn Driver] = &[
+    #[cfg(feature = "doris")]
+    &crate::doris::Doris,
     #[cfg(feature = "kudu")]
     &crate::kudu::Kudu,
     #[cfg(feature = "redfile")]
@@ -104,6 +106,8 @@ pub(crate) static DRIVERS: &[&dyn Driver] = &[
 /// What only one format needs to know to be opened.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FormatReadOptions {
+    #[cfg(feature = "doris")]
+    pub(crate) doris: crate::doris::DorisOptions,
     #[cfg(feature = "kudu")]
     pub(crate) kudu: crate::kudu::KuduOptions,
 }

@@ -61,6 +61,7 @@
 //!
 //! | feature | gives |
 //! | --- | --- |
+//! | `doris` (default) | files of Apache Doris |
 //! | `kudu` (default) | files of Apache Kudu |
 //! | `redfile` (default) | Redfile |
 //! | `object_store` | sources on S3, GCS, Azure and HTTP |
@@ -79,6 +80,8 @@
 mod concat;
 pub mod convert;
 pub mod detect;
+#[cfg(feature = "doris")]
+pub mod doris;
 pub mod foreign;
 mod formats;
 #[cfg(feature = "kudu")]

@@ -10,6 +10,7 @@
 mod bind;
 mod bounds;
 mod evaluate;
+mod points;
 mod prune;
 
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@
 //! writes `u32 big-endian length | raw LZ4 block`. This is the layout of the `bitshuffle` library with its default block
 //! size. The number of elements comes from outside; writers fill up with zero elements to a multiple of 8.
 //!
-//! Element sizes are 1, 2, 4, 8 and 16 bytes.
+//! Element sizes are 1, 2, 4, 8 and 16 bytes, and 3, 12 and 32, which only the portable kernel transposes.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx2;
@@ -103,6 +103,7 @@ impl Kernel {
     pub fn shuffle(self, element_size: usize, src: &[u8], dst: &mut [u8]) -> Result<()> {
         check_lengths(element_size, src, dst)?;
         match self {
+            _ if !has_vectors(element_size) => scalar::shuffle(element_size, src, dst),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             // SAFETY: the kernel is available, that is, the machine has the instructions it is compiled for.
             Self::Avx2 if avx2::is_available() => unsafe { avx2::shuffle(element_size, src, dst) },
@@ -124,6 +125,7 @@ impl Kernel {
     pub fn unshuffle(self, element_size: usize, src: &[u8], dst: &mut [u8]) -> Result<()> {
         check_lengths(element_size, src, dst)?;
         match self {
+            _ if !has_vectors(element_size) => scalar::unshuffle(element_size, src, dst),
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             // SAFETY: the kernel is available, that is, the machine has the instructions it is compiled for.
             Self::Avx2 if avx2::is_available() => unsafe { avx2::unshuffle(element_size, src, dst) },
@@ -158,7 +160,7 @@ pub fn chosen_kernel() -> Kernel {
 /// Transposes the elements of `src` into the bit rows of `dst`, as one block whatever its size.
 ///
 /// # Errors
-/// If the element size is not 1, 2, 4, 8 or 16, the lengths differ, or they are no multiple of eight elements.
+/// If the element size is none of the module's, the lengths differ, or they are no multiple of eight elements.
 pub fn shuffle(element_size: usize, src: &[u8], dst: &mut [u8]) -> Result<()> {
     chosen_kernel().shuffle(element_size, src, dst)
 }
@@ -166,7 +168,7 @@ pub fn shuffle(element_size: usize, src: &[u8], dst: &mut [u8]) -> Result<()> {
 /// Transposes the bit rows of `src` into the elements of `dst`, the inverse of [`shuffle`].
 ///
 /// # Errors
-/// If the element size is not 1, 2, 4, 8 or 16, the lengths differ, or they are no multiple of eight elements.
+/// If the element size is none of the module's, the lengths differ, or they are no multiple of eight elements.
 pub fn unshuffle(element_size: usize, src: &[u8], dst: &mut [u8]) -> Result<()> {
     chosen_kernel().unshuffle(element_size, src, dst)
 }
@@ -179,9 +181,15 @@ fn check_lengths(element_size: usize, src: &[u8], dst: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Whether the vector kernels know elements of this size.
+fn has_vectors(element_size: usize) -> bool {
+    matches!(element_size, 1 | 2 | 4 | 8 | 16)
+}
+
 fn check_elements(element_size: usize, len: usize) -> Result<()> {
-    if !matches!(element_size, 1 | 2 | 4 | 8 | 16) {
-        return Err(DecodeError::new(0, "elements of 1, 2, 4, 8 or 16 bytes", element_size.to_string()));
+    if !matches!(element_size, 1 | 2 | 3 | 4 | 8 | 12 | 16 | 32) {
+        let expected = "elements of 1, 2, 3, 4, 8, 12, 16 or 32 bytes";
+        return Err(DecodeError::new(0, expected, element_size.to_string()));
     }
     if !len.is_multiple_of(element_size.saturating_mul(8)) {
         let expected = format!("whole groups of eight elements of {element_size} bytes");
@@ -193,7 +201,7 @@ fn check_elements(element_size: usize, len: usize) -> Result<()> {
 /// Appends the sub-blocks of the elements of `src`.
 ///
 /// # Errors
-/// If the element size is not 1, 2, 4, 8 or 16 or `src` is no multiple of eight elements.
+/// If the element size is none of the module's or `src` is no multiple of eight elements.
 pub fn compress_lz4(element_size: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     check_elements(element_size, src.len())?;
     let block_bytes = block_elements(element_size).saturating_mul(element_size);
@@ -219,7 +227,7 @@ pub fn compress_lz4(element_size: usize, src: &[u8], out: &mut Vec<u8>) -> Resul
 /// Decompresses the sub-blocks of `src` into `dst`, which is exactly as long as all elements.
 ///
 /// # Errors
-/// If the element size is not 1, 2, 4, 8 or 16, `dst` is no multiple of eight elements, a sub-block is malformed or does
+/// If the element size is none of the module's, `dst` is no multiple of eight elements, a sub-block is malformed or does
 /// not give the bytes it should, or `src` ends before the last sub-block or goes on after it.
 pub fn decompress_lz4(element_size: usize, src: &[u8], dst: &mut [u8]) -> Result<()> {
     with_scratch(|scratch| decompress_lz4_with(element_size, src, dst, scratch))

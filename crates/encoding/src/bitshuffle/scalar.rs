@@ -17,9 +17,12 @@ pub(super) fn shuffle(element_size: usize, src: &[u8], dst: &mut [u8]) {
     match element_size {
         1 => shuffle_sized::<1>(src, dst),
         2 => shuffle_sized::<2>(src, dst),
+        3 => shuffle_sized::<3>(src, dst),
         4 => shuffle_sized::<4>(src, dst),
         8 => shuffle_sized::<8>(src, dst),
-        _ => shuffle_sized::<16>(src, dst),
+        12 => shuffle_sized::<12>(src, dst),
+        16 => shuffle_sized::<16>(src, dst),
+        _ => shuffle_sized::<32>(src, dst),
     }
 }
 
@@ -28,9 +31,12 @@ pub(super) fn unshuffle(element_size: usize, src: &[u8], dst: &mut [u8]) {
     match element_size {
         1 => unshuffle_sized::<1>(src, dst),
         2 => unshuffle_sized::<2>(src, dst),
+        3 => unshuffle_sized::<3>(src, dst),
         4 => unshuffle_sized::<4>(src, dst),
         8 => unshuffle_sized::<8>(src, dst),
-        _ => unshuffle_sized::<16>(src, dst),
+        12 => unshuffle_sized::<12>(src, dst),
+        16 => unshuffle_sized::<16>(src, dst),
+        _ => unshuffle_sized::<32>(src, dst),
     }
 }
 

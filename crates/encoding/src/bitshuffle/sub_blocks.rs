@@ -33,7 +33,7 @@ impl SubBlocks {
     /// Finds the sub-blocks of `elements` elements in `src`, which they must fill.
     ///
     /// # Errors
-    /// If the element size is not 1, 2, 4, 8 or 16, `elements` is no multiple of eight, or `src` ends before the last
+    /// If the element size is none of the module's, `elements` is no multiple of eight, or `src` ends before the last
     /// sub-block or goes on after it.
     pub fn locate(element_size: usize, src: &[u8], elements: usize) -> Result<Self> {
         check_elements(element_size, elements.saturating_mul(element_size))?;
@@ -129,7 +129,7 @@ mod tests {
         #![proptest_config(crate::test_config())]
         #[test]
         fn any_range_is_cut_out_of_the_whole(
-            size in prop::sample::select(vec![1usize, 2, 4, 8, 16]),
+            size in prop::sample::select(vec![1usize, 2, 3, 4, 8, 12, 16, 32]),
             groups in 0usize..2500,
             seed: u64,
             cuts: [prop::sample::Index; 2],

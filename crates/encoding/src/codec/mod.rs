@@ -7,16 +7,22 @@
 //! | [`Codec::Zlib`] | zlib stream: two header bytes, Adler-32 at the end; written with level 6 | `zlib` |
 //! | [`Codec::Gzip`] | gzip (RFC 1952): one member is written, several are read; written with level 6 | `zlib` |
 //! | [`Codec::Lzo`] | raw LZO1X stream with its end mark `11 00 00`: no frame, no size | `lzo` |
+//! | [`Codec::Lz4Frame`] | one LZ4 frame: header, blocks, end mark | `lz4-frame` |
+//! | [`Codec::Zstd`] | Zstandard frames; written as one with level 3, content size and checksum | `zstd` |
 
 #[cfg(feature = "zlib")]
 mod gzip;
 pub(crate) mod lz4;
+#[cfg(feature = "lz4-frame")]
+mod lz4_frame;
 #[cfg(feature = "lzo")]
 mod lzo;
 #[cfg(feature = "snappy")]
 mod snappy;
 #[cfg(feature = "zlib")]
 mod zlib;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 use crate::{DecodeError, Result};
 use std::fmt;
@@ -36,11 +42,16 @@ pub enum Codec {
     Gzip,
     /// Raw LZO1X.
     Lzo,
+    /// LZ4 frame.
+    Lz4Frame,
+    /// Zstandard frame.
+    Zstd,
 }
 
 impl Codec {
     /// Every codec, whether its feature is on or not.
-    pub const ALL: [Self; 5] = [Self::Lz4, Self::Snappy, Self::Zlib, Self::Gzip, Self::Lzo];
+    pub const ALL: [Self; 7] =
+        [Self::Lz4, Self::Snappy, Self::Zlib, Self::Gzip, Self::Lzo, Self::Lz4Frame, Self::Zstd];
 
     /// Its name in lower case.
     #[must_use]
@@ -51,6 +62,8 @@ impl Codec {
             Self::Zlib => "zlib",
             Self::Gzip => "gzip",
             Self::Lzo => "lzo",
+            Self::Lz4Frame => "lz4-frame",
+            Self::Zstd => "zstd",
         }
     }
 
@@ -65,6 +78,8 @@ impl Codec {
             Self::Zlib => zlib::compress(src, out),
             Self::Gzip => gzip::compress(src, out),
             Self::Lzo => lzo::compress(src, out),
+            Self::Lz4Frame => lz4_frame::compress(src, out),
+            Self::Zstd => zstd::compress(src, out),
         }
     }
 
@@ -91,6 +106,8 @@ impl Codec {
             Self::Zlib => zlib::decompress(src, dst),
             Self::Gzip => gzip::decompress(src, dst),
             Self::Lzo => lzo::decompress(src, dst),
+            Self::Lz4Frame => lz4_frame::decompress(src, dst),
+            Self::Zstd => zstd::decompress(src, dst),
         }
     }
 }
@@ -106,10 +123,10 @@ impl FromStr for Codec {
 
     fn from_str(name: &str) -> Result<Self> {
         let same = |codec: &Self| codec.name().eq_ignore_ascii_case(name);
-        Self::ALL
-            .into_iter()
-            .find(same)
-            .ok_or_else(|| DecodeError::new(0, "lz4, snappy, zlib, gzip or lzo", format!("{name:?}")))
+        Self::ALL.into_iter().find(same).ok_or_else(|| {
+            let names = "lz4, snappy, zlib, gzip, lzo, lz4-frame or zstd";
+            DecodeError::new(0, names, format!("{name:?}"))
+        })
     }
 }
 
@@ -139,7 +156,7 @@ macro_rules! left_out {
         }
     )*};
 }
-left_out!("snappy" snappy, "zlib" zlib, "zlib" gzip, "lzo" lzo);
+left_out!("snappy" snappy, "zlib" zlib, "zlib" gzip, "lzo" lzo, "lz4-frame" lz4_frame, "zstd" zstd);
 
 #[cfg(test)]
 mod tests {
@@ -152,6 +169,8 @@ mod tests {
             Codec::Snappy => cfg!(feature = "snappy"),
             Codec::Zlib | Codec::Gzip => cfg!(feature = "zlib"),
             Codec::Lzo => cfg!(feature = "lzo"),
+            Codec::Lz4Frame => cfg!(feature = "lz4-frame"),
+            Codec::Zstd => cfg!(feature = "zstd"),
         })
     }
 
@@ -161,7 +180,7 @@ mod tests {
             assert_eq!(codec.to_string().parse(), Ok(codec));
             assert_eq!(codec.name().to_uppercase().parse(), Ok(codec));
         }
-        assert!("zstd".parse::<Codec>().is_err());
+        assert!("brotli".parse::<Codec>().is_err());
     }
 
     #[test]

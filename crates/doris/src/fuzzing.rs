@@ -1,0 +1,45 @@
+//! Entry points for fuzz targets: the parsers inside a segment on any bytes.
+//!
+//! They give nothing back; what must hold is that they end, without a panic and without more memory than the bytes can
+//! justify. The property tests of this module run the same functions on a few hundred inputs.
+
+use pilaster_core::Limits;
+
+use crate::{jsonb, segment};
+
+fn limits() -> Limits {
+    Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8 }
+}
+
+/// A JSONB document, and a cell of a VARIANT.
+pub fn documents(bytes: &[u8]) {
+    for text in [jsonb::to_text(bytes, 8), segment::variant_cell_text(bytes, &limits())].into_iter().flatten()
+    {
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "no JSON: {text}");
+    }
+}
+
+/// A data page: the first bytes choose type, encoding and counts, the rest is the body.
+pub fn data_page(bytes: &[u8]) {
+    segment::decode_any_page(bytes, &limits());
+}
+
+/// The pages of key, bitmap and bloom filter indexes.
+pub fn index_pages(bytes: &[u8]) {
+    segment::parse_any_index(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            documents(&bytes);
+            data_page(&bytes);
+            index_pages(&bytes);
+        }
+    }
+}

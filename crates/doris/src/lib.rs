@@ -1,0 +1,47 @@
+//! Apache Doris's files, without a cluster.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`segment`] | the columnar file: `.dat` of storage formats V2 and V3, and of Doris 0.12 |
+//! | [`schema`] | names and models of columns, which a segment does not know |
+//! | [`jsonb`] | JSON documents in binary |
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use pilaster_core::Dataset;
+//! use pilaster_core::source::open_source;
+//! use pilaster_doris::TabletSchema;
+//! use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
+//!
+//! let schema = TabletSchema::parse_json(&std::fs::read("schema.json")?)?;
+//! let options = SegmentReaderOptions::default().with_schema(Some(Arc::new(schema)));
+//! let segment = SegmentReader::open_with_options(open_source("0200000000000001_0.dat")?, &options)?;
+//! for batch in segment.scan().project(["id"]).read()? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "tests compute with known values"
+    )
+)]
+
+mod calendar;
+mod decimal;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod json_text;
+pub mod jsonb;
+mod messages;
+pub mod schema;
+pub mod segment;
+
+pub use schema::{KeysType, SchemaColumn, TabletSchema};

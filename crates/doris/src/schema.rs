@@ -1,0 +1,156 @@
+//! The schema of a tablet: what a segment does not know of its columns.
+//!
+//! The JSON form has the field names of Doris's own metadata:
+//!
+//! ```
+//! let json = r#"{
+//!     "keys_type": "DUP_KEYS",
+//!     "num_short_key_columns": 1,
+//!     "columns": [
+//!         {"unique_id": 0, "name": "id", "type": "INT", "is_key": true, "is_nullable": false},
+//!         {"unique_id": 1, "name": "price", "type": "DECIMAL64", "precision": 18, "frac": 4, "is_nullable": true}
+//!     ]
+//! }"#;
+//! let schema = pilaster_doris::TabletSchema::parse_json(json.as_bytes())?;
+//! assert_eq!(schema.columns[1].name, "price");
+//! # Ok::<(), pilaster_core::Error>(())
+//! ```
+
+use pilaster_core::{Error, Result};
+use serde::Deserialize;
+
+/// Name of the column that holds whole rows.
+pub const ROW_STORE_COLUMN: &str = "__DORIS_ROW_STORE_COL__";
+/// Name of the column that marks deleted rows.
+pub const DELETE_SIGN_COLUMN: &str = "__DORIS_DELETE_SIGN__";
+/// Name of the column that decides among rows of equal keys.
+pub const SEQUENCE_COLUMN: &str = "__DORIS_SEQUENCE_COL__";
+/// Name of the column that stands for the version of a row's rowset.
+pub const VERSION_COLUMN: &str = "__DORIS_VERSION_COL__";
+
+/// What rows of equal keys mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum KeysType {
+    /// All of them are rows.
+    #[default]
+    #[serde(rename = "DUP_KEYS")]
+    Duplicate,
+    /// The newest replaces the others.
+    #[serde(rename = "UNIQUE_KEYS")]
+    Unique,
+    /// Their values are aggregated.
+    #[serde(rename = "AGG_KEYS")]
+    Aggregate,
+}
+
+/// The schema of a tablet.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub struct TabletSchema {
+    /// What rows of equal keys mean.
+    #[serde(default)]
+    pub keys_type: KeysType,
+    /// Columns in the order of the table.
+    pub columns: Vec<SchemaColumn>,
+    /// How many of the first sort columns are in the short key.
+    #[serde(default)]
+    pub num_short_key_columns: usize,
+    /// Whether a unique table marks replaced rows when it writes.
+    #[serde(default)]
+    pub merge_on_write: bool,
+    /// Unique ids of the columns rows are sorted by instead of the keys.
+    #[serde(default)]
+    pub cluster_key_uids: Vec<i32>,
+}
+
+/// A column of a tablet.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub struct SchemaColumn {
+    /// Joins the column to the columns of segments, whatever its name and place.
+    pub unique_id: i32,
+    /// Its name.
+    pub name: String,
+    /// Its type, in Doris's words.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Whether it belongs to the key.
+    #[serde(default)]
+    pub is_key: bool,
+    /// Whether it may be null.
+    #[serde(default)]
+    pub is_nullable: bool,
+    /// How values of equal keys are aggregated.
+    #[serde(default)]
+    pub aggregation: Option<String>,
+    /// Declared length in bytes.
+    #[serde(default)]
+    pub length: i32,
+    /// Bytes of it in the short key.
+    #[serde(default)]
+    pub index_length: i32,
+    /// Digits of a decimal.
+    #[serde(default)]
+    pub precision: i32,
+    /// Digits after the point.
+    #[serde(default)]
+    pub frac: i32,
+    /// Whether queries see it.
+    #[serde(default = "visible")]
+    pub visible: bool,
+    /// Text of the value of rows written before the column was added.
+    #[serde(default)]
+    pub default_value: Option<String>,
+    /// The columns it is made of.
+    #[serde(default)]
+    pub children: Vec<SchemaColumn>,
+}
+
+fn visible() -> bool {
+    true
+}
+
+impl TabletSchema {
+    /// Parses the JSON form.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if it is no such JSON, or two columns have one id or one name.
+    pub fn parse_json(json: &[u8]) -> Result<Self> {
+        let schema: Self = serde_json::from_slice(json)
+            .map_err(|error| Error::invalid(format!("no schema of a Doris tablet: {error}")))?;
+        for (number, column) in schema.columns.iter().enumerate() {
+            let same = |other: &SchemaColumn| {
+                other.name == column.name || (other.unique_id == column.unique_id && column.unique_id >= 0)
+            };
+            if schema.columns.iter().skip(number.saturating_add(1)).any(same) {
+                let message =
+                    format!("two columns are called \"{}\" or have id {}", column.name, column.unique_id);
+                return Err(Error::invalid(message));
+            }
+        }
+        Ok(schema)
+    }
+
+    /// The columns rows are sorted by.
+    pub(crate) fn sort_columns(&self) -> Vec<&SchemaColumn> {
+        if self.cluster_key_uids.is_empty() {
+            return self.columns.iter().filter(|column| column.is_key).collect();
+        }
+        let by_id = |id: &i32| self.columns.iter().find(|column| column.unique_id == *id);
+        self.cluster_key_uids.iter().filter_map(by_id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_names_are_unique() {
+        let column = |id: i32, name: &str| format!(r#"{{"unique_id":{id},"name":"{name}","type":"INT"}}"#);
+        let schema =
+            |a: &str, b: &str| TabletSchema::parse_json(format!(r#"{{"columns":[{a},{b}]}}"#).as_bytes());
+        assert!(schema(&column(1, "a"), &column(2, "b")).is_ok());
+        assert!(schema(&column(1, "a"), &column(1, "b")).is_err());
+        assert!(schema(&column(1, "a"), &column(2, "a")).is_err());
+        assert!(TabletSchema::parse_json(b"[1]").is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! How a column is described: `ColumnMetaPB`, checked.
+
+use pilaster_core::{Error, Limits, Result};
+
+use super::page::PagePointer;
+use super::types::{Compression, Encoding, FieldType};
+use crate::messages::{BTreePb, ColumnMetaPb, IndexedColumnPb, PathInfoPb, ZoneMapPb, required};
+
+/// `BloomFilterIndexPB.algorithm` of filters in blocks of 32 bytes.
+const BLOCK_BLOOM: i32 = 0;
+/// `BloomFilterIndexPB.hash_strategy` of the one-lane Murmur hash.
+const MURMUR_HASH: i32 = 0;
+
+/// One column of a segment, or a part of one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ColumnMeta {
+    /// Position in the schema when the file was written.
+    pub column_id: u32,
+    /// Joins the column to the tablet's schema; -1 for subcolumns of a VARIANT.
+    pub unique_id: i32,
+    /// What the cells are.
+    pub field_type: FieldType,
+    /// Declared length in bytes.
+    pub length: i32,
+    /// How pages are laid out; `None` for columns made of other columns.
+    pub encoding: Option<Encoding>,
+    /// Codec of data and dictionary pages.
+    pub compression: Compression,
+    /// Whether cells may be null.
+    pub is_nullable: bool,
+    /// Values, nulls included.
+    pub num_rows: u64,
+    /// The words of a DICT column.
+    pub dictionary: Option<PagePointer>,
+    /// The columns this one is made of.
+    pub children: Vec<ColumnMeta>,
+    /// Digits of a decimal.
+    pub precision: Option<i32>,
+    /// Digits after the point.
+    pub frac: Option<i32>,
+    /// How rows of equal keys are aggregated; the function of an AGG_STATE.
+    pub function_name: Option<String>,
+    /// Where in which VARIANT the column belongs.
+    pub path: Option<VariantPath>,
+    pub(crate) ordinal_index: Option<TreeMeta>,
+    pub(crate) zone_map: Option<ZoneMapMeta>,
+    pub(crate) bloom: Option<BloomMeta>,
+    pub(crate) bitmap: Option<BitmapMeta>,
+}
+
+/// Where a subcolumn belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariantPath {
+    /// Unique id of the VARIANT column; `None` for the VARIANT column itself.
+    pub parent: Option<i32>,
+    /// Keys from the value's root on, without the column's name.
+    pub keys: Vec<String>,
+    /// Whether it lies inside an array of objects.
+    pub is_nested: bool,
+}
+
+/// The root of an index tree, or the only data page in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TreeMeta {
+    pub root: PagePointer,
+    pub is_data_page: bool,
+}
+
+/// A column inside the file that serves an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IndexedColumnMeta {
+    pub field_type: FieldType,
+    pub encoding: Encoding,
+    pub compression: Compression,
+    pub num_values: u64,
+    pub ordinal_index: Option<TreeMeta>,
+    pub value_index: Option<TreeMeta>,
+}
+
+/// Smallest and largest values: of the whole segment and of each page.
+#[derive(Debug, Clone)]
+pub(crate) struct ZoneMapMeta {
+    pub segment: Option<ZoneMapPb>,
+    pub pages: Option<IndexedColumnMeta>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BloomMeta {
+    pub filters: IndexedColumnMeta,
+    /// Whether they are block filters over the one-lane Murmur hash: the only ones asked for single values.
+    pub is_block: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BitmapMeta {
+    pub has_null: bool,
+    pub values: IndexedColumnMeta,
+    pub bitmaps: IndexedColumnMeta,
+}
+
+impl TreeMeta {
+    fn parse(message: &BTreePb) -> Result<Self> {
+        Ok(Self {
+            root: PagePointer::parse(required(message.root_page, "root_page")?)?,
+            is_data_page: message.is_root_data_page.unwrap_or(false),
+        })
+    }
+}
+
+impl IndexedColumnMeta {
+    pub fn parse(message: &IndexedColumnPb) -> Result<Self> {
+        let num_values = message.num_values.unwrap_or(0);
+        Ok(Self {
+            field_type: FieldType::from_number(required(message.data_type, "data_type")?)?,
+            encoding: Encoding::from_number(required(message.encoding, "encoding")?)?,
+            compression: match message.compression {
+                Some(number) => Compression::from_number(number)?,
+                None => Compression::None,
+            },
+            num_values: u64::try_from(num_values)
+                .map_err(|_| Error::corrupt("a number of values", num_values))?,
+            ordinal_index: message.ordinal_index_meta.as_ref().map(TreeMeta::parse).transpose()?,
+            value_index: message.value_index_meta.as_ref().map(TreeMeta::parse).transpose()?,
+        })
+    }
+}
+
+impl VariantPath {
+    fn parse(message: &PathInfoPb) -> Self {
+        let is_nested = message.has_nested.unwrap_or(false)
+            || message.parts.iter().any(|part| part.is_nested.unwrap_or(false));
+        Self {
+            parent: message.parent_unique_id.map(signed).filter(|id| *id >= 0),
+            keys: message.parts.iter().skip(1).map(|part| part.key.clone().unwrap_or_default()).collect(),
+            is_nested,
+        }
+    }
+}
+
+/// Unique ids are signed in one message and unsigned in another.
+fn signed(unique_id: u32) -> i32 {
+    unique_id.cast_signed()
+}
+
+impl ColumnMeta {
+    /// Checks a message; `rows` is what old files, which do not say it, hold in every column.
+    pub(crate) fn parse(message: &ColumnMetaPb, rows: u64, limits: &Limits) -> Result<Self> {
+        Self::parse_nested(message, rows, limits.depth)
+    }
+
+    fn parse_nested(message: &ColumnMetaPb, rows: u64, depth: u32) -> Result<Self> {
+        let depth = depth
+            .checked_sub(1)
+            .ok_or_else(|| Error::corrupt("columns nested less deeply", "more levels"))?;
+        let field_type = FieldType::from_number(required(message.field_type, "type")?)?;
+        let num_rows = message.num_rows.unwrap_or(rows);
+        let mut column = Self {
+            column_id: message.column_id.unwrap_or(0),
+            unique_id: signed(message.unique_id.unwrap_or(u32::MAX)),
+            field_type,
+            length: message.length.unwrap_or(0),
+            encoding: match message.encoding.unwrap_or(0) {
+                0 => None,
+                number => Some(Encoding::from_number(number)?),
+            },
+            compression: Compression::from_number(message.compression.unwrap_or(2))?,
+            is_nullable: message.is_nullable.unwrap_or(false),
+            num_rows,
+            dictionary: message.dict_page.map(PagePointer::parse).transpose()?,
+            children: Vec::with_capacity(message.children_columns.len()),
+            precision: message.precision,
+            frac: message.frac,
+            function_name: message.function_name.clone(),
+            path: message.column_path_info.as_ref().map(VariantPath::parse),
+            ordinal_index: None,
+            zone_map: None,
+            bloom: None,
+            bitmap: None,
+        };
+        for child in &message.children_columns {
+            column.children.push(Self::parse_nested(child, num_rows, depth)?);
+        }
+        for index in &message.indexes {
+            if let Some(tree) = index.ordinal_index.and_then(|ordinal| ordinal.root_page) {
+                column.ordinal_index = Some(TreeMeta::parse(&tree)?);
+            }
+            if let Some(zone_map) = &index.zone_map_index {
+                column.zone_map = Some(ZoneMapMeta {
+                    segment: zone_map.segment_zone_map.clone(),
+                    pages: zone_map.page_zone_maps.as_ref().map(IndexedColumnMeta::parse).transpose()?,
+                });
+            }
+            if let Some(bloom) = &index.bloom_filter_index {
+                column.bloom = Some(BloomMeta {
+                    filters: IndexedColumnMeta::parse(required(
+                        bloom.bloom_filter.as_ref(),
+                        "bloom_filter",
+                    )?)?,
+                    is_block: bloom.algorithm.unwrap_or(0) == BLOCK_BLOOM
+                        && bloom.hash_strategy.unwrap_or(0) == MURMUR_HASH,
+                });
+            }
+            if let Some(bitmap) = &index.bitmap_index {
+                column.bitmap = Some(BitmapMeta {
+                    has_null: bitmap.has_null.unwrap_or(false),
+                    values: IndexedColumnMeta::parse(required(bitmap.dict_column.as_ref(), "dict_column")?)?,
+                    bitmaps: IndexedColumnMeta::parse(required(
+                        bitmap.bitmap_column.as_ref(),
+                        "bitmap_column",
+                    )?)?,
+                });
+            }
+        }
+        Ok(column)
+    }
+}

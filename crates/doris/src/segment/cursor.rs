@@ -1,0 +1,283 @@
+//! A column of any shape, read by row position.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int8Type;
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, FieldRef, Fields};
+use arrow_select::take::take;
+use pilaster_core::positional::ColumnCursor;
+use pilaster_core::{Error, Limits, Result, RowRanges};
+
+use super::column::{Column, Repeated};
+use super::decode::Form;
+use super::page_cursor::{Damage, PageCursor};
+use super::paged::PagedColumn;
+use super::variant::VariantCursor;
+
+/// About what an item costs in memory, for refusing rows of absurdly many.
+const BYTES_PER_ITEM: u64 = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum Cursor {
+    Paged(PageCursor),
+    List(RepeatedCursor, FieldRef, Box<Cursor>),
+    Map(RepeatedCursor, FieldRef, Box<(Cursor, Cursor)>),
+    Struct(Fields, Vec<Cursor>, Option<PageCursor>),
+    Variant(VariantCursor),
+    Constant(Arc<Result<ArrayRef, String>>),
+    Cast(Box<Cursor>, DataType),
+}
+
+/// Offsets and nulls of arrays and maps.
+#[derive(Debug)]
+pub(crate) struct RepeatedCursor {
+    offsets: PageCursor,
+    nulls: Option<PageCursor>,
+    items: u64,
+    limits: Limits,
+    name: String,
+}
+
+/// Where the items of a stretch of rows lie.
+struct Items {
+    range: Range<u64>,
+    offsets: OffsetBuffer<i32>,
+}
+
+impl Column {
+    /// A cursor for a scan that will visit all of `wanted`.
+    pub fn cursor(&self, wanted: &RowRanges) -> Cursor {
+        let paged = |column: &Arc<PagedColumn>| PageCursor::new(column, wanted.clone());
+        match self {
+            Self::Paged(column) => Cursor::Paged(paged(column)),
+            Self::List(shared, field, item) => Cursor::List(
+                shared.cursor(wanted),
+                Arc::clone(field),
+                Box::new(item.cursor(&shared.wanted_items(wanted))),
+            ),
+            Self::Map(shared, field, columns) => {
+                let items = shared.wanted_items(wanted);
+                let columns = (columns.0.cursor(&items), columns.1.cursor(&items));
+                Cursor::Map(shared.cursor(wanted), Arc::clone(field), Box::new(columns))
+            }
+            Self::Struct(group) => Cursor::Struct(
+                group.fields.clone(),
+                group.columns.iter().map(|column| column.cursor(wanted)).collect(),
+                group.nulls.as_ref().map(paged),
+            ),
+            Self::Variant(variant) => Cursor::Variant(VariantCursor::new(variant, Vec::new(), wanted)),
+            Self::VariantPath(variant, keys) => {
+                Cursor::Variant(VariantCursor::new(variant, keys.clone(), wanted))
+            }
+            Self::Constant(value, _) => Cursor::Constant(Arc::clone(value)),
+            Self::Cast(inner, to) => Cursor::Cast(Box::new(inner.cursor(wanted)), to.clone()),
+        }
+    }
+}
+
+impl Repeated {
+    fn cursor(&self, wanted: &RowRanges) -> RepeatedCursor {
+        RepeatedCursor {
+            offsets: PageCursor::new(&self.offsets, wanted.clone()),
+            nulls: self.nulls.as_ref().map(|nulls| PageCursor::new(nulls, wanted.clone())),
+            items: self.items,
+            limits: self.offsets.shape.limits.clone(),
+            name: self.offsets.name().to_string(),
+        }
+    }
+
+    /// If all rows are wanted, so are all items.
+    fn wanted_items(&self, wanted: &RowRanges) -> RowRanges {
+        if wanted.count() == self.offsets.rows { RowRanges::one(0..self.items) } else { RowRanges::none() }
+    }
+}
+
+impl RepeatedCursor {
+    fn locate(&mut self, rows: Range<u64>) -> Result<Items> {
+        let starts = self.offsets.read_offsets(rows.clone())?;
+        let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else {
+            return Ok(Items { range: 0..0, offsets: OffsetBuffer::new_empty() });
+        };
+        let refuse = |expected: String| {
+            Error::corrupt(expected, format!("items {first}..{last} in rows {rows:?}")).at(
+                &self.name,
+                0,
+                "segment offsets column",
+            )
+        };
+        if last > self.items {
+            return Err(refuse(format!("offsets up to {}", self.items)));
+        }
+        self.limits.decoded(last.saturating_sub(first).saturating_mul(BYTES_PER_ITEM))?;
+        let relative = starts
+            .iter()
+            .map(|start| i32::try_from(start.saturating_sub(first)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| refuse("fewer than 2^31 items in a batch".to_string()))?;
+        Ok(Items { range: first..last, offsets: OffsetBuffer::new(ScalarBuffer::from(relative)) })
+    }
+
+    fn nulls(&mut self, rows: Range<u64>) -> Result<Option<NullBuffer>> {
+        self.nulls.as_mut().map_or(Ok(None), |nulls| read_nulls(nulls, rows))
+    }
+
+    /// Rows whose offsets or nulls, or any of whose items, cannot be read.
+    fn damages(&mut self, rows: &Range<u64>, items: &mut [&mut Cursor]) -> Vec<Damage> {
+        let mut damages = self.offsets.damages(rows);
+        if let Some(nulls) = &mut self.nulls {
+            damages.extend(nulls.damages(rows));
+        }
+        for good in sound_parts(rows, &damages) {
+            match self.offsets.read_offsets(good.clone()) {
+                Err(error) => damages.push((good, error)),
+                Ok(starts) => {
+                    let range = starts.first().copied().unwrap_or(0)..starts.last().copied().unwrap_or(0);
+                    for cursor in items.iter_mut() {
+                        for (lost, error) in cursor.damages(&range) {
+                            let row = |at: usize| good.start.saturating_add(at as u64);
+                            let first =
+                                starts.partition_point(|start| *start <= lost.start).saturating_sub(1);
+                            let last = starts.partition_point(|start| *start < lost.end);
+                            damages.push((row(first)..row(last).min(good.end), error));
+                        }
+                    }
+                }
+            }
+        }
+        damages
+    }
+}
+
+fn read_nulls(nulls: &mut PageCursor, rows: Range<u64>) -> Result<Option<NullBuffer>> {
+    let array = nulls.read(rows, Form::Wanted)?;
+    let flags = array
+        .as_primitive_opt::<Int8Type>()
+        .filter(|flags| flags.null_count() == 0)
+        .ok_or_else(|| Error::corrupt("null flags of one byte", array.data_type()))?;
+    let buffer = NullBuffer::new(BooleanBuffer::collect_bool(flags.len(), |row| flags.value(row) == 0));
+    Ok((buffer.null_count() > 0).then_some(buffer))
+}
+
+impl Cursor {
+    /// The values of `rows`.
+    pub fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
+        match self {
+            Self::Paged(cursor) => cursor.read(rows, form),
+            Self::List(shared, field, item) => {
+                let items = shared.locate(rows.clone())?;
+                let nulls = shared.nulls(rows)?;
+                let values = item.read_form(items.range, Form::Wanted)?;
+                Ok(Arc::new(ListArray::try_new(Arc::clone(field), items.offsets, values, nulls)?))
+            }
+            Self::Map(shared, field, columns) => {
+                let items = shared.locate(rows.clone())?;
+                let nulls = shared.nulls(rows)?;
+                let keys = columns.0.read_form(items.range.clone(), Form::Wanted)?;
+                if keys.null_count() > 0 {
+                    let feature = "a MAP with a null key, which Arrow has no form for";
+                    return Err(Error::unsupported(feature).at(&shared.name, 0, "segment map column"));
+                }
+                let values = columns.1.read_form(items.range, Form::Wanted)?;
+                let DataType::Struct(fields) = field.data_type() else {
+                    return Err(Error::invalid("a map without entries"));
+                };
+                let entries = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
+                Ok(Arc::new(MapArray::try_new(Arc::clone(field), items.offsets, entries, nulls, false)?))
+            }
+            Self::Struct(fields, columns, nulls) => {
+                let nulls = match nulls {
+                    Some(cursor) => read_nulls(cursor, rows.clone())?,
+                    None => None,
+                };
+                let arrays = columns
+                    .iter_mut()
+                    .map(|column| column.read_form(rows.clone(), Form::Wanted))
+                    .collect::<Result<Vec<_>>>()?;
+                let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
+                Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, count)?))
+            }
+            Self::Variant(cursor) => cursor.read(rows),
+            Self::Constant(value) => {
+                let value = value.as_ref().as_ref().map_err(|message| Error::invalid(message.clone()))?;
+                let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
+                Ok(take(value, &UInt32Array::from(vec![0; count]), None)?)
+            }
+            Self::Cast(inner, to) => {
+                let strict = CastOptions { safe: false, ..CastOptions::default() };
+                Ok(cast_with_options(&inner.read_form(rows, Form::Wanted)?, to, &strict)?)
+            }
+        }
+    }
+
+    /// The parts of `rows` that cannot be read.
+    pub fn damages(&mut self, rows: &Range<u64>) -> Vec<Damage> {
+        match self {
+            Self::Paged(cursor) => cursor.damages(rows),
+            Self::List(shared, _, item) => shared.damages(rows, &mut [item]),
+            Self::Map(shared, _, columns) => shared.damages(rows, &mut [&mut columns.0, &mut columns.1]),
+            Self::Struct(_, columns, nulls) => {
+                let mut damages: Vec<_> =
+                    columns.iter_mut().flat_map(|column| column.damages(rows)).collect();
+                if let Some(nulls) = nulls {
+                    damages.extend(nulls.damages(rows));
+                }
+                damages
+            }
+            Self::Variant(cursor) => cursor.damages(rows),
+            Self::Constant(value) => match value.as_ref() {
+                Ok(_) => Vec::new(),
+                Err(message) => vec![(rows.clone(), Error::invalid(message.clone()))],
+            },
+            Self::Cast(inner, _) => {
+                let damages = inner.damages(rows);
+                let mut all = Vec::new();
+                for good in sound_parts(rows, &damages) {
+                    if let Err(error) = self.read_form(good.clone(), Form::Wanted) {
+                        all.push((good, error));
+                    }
+                }
+                all.extend(damages);
+                all
+            }
+        }
+    }
+}
+
+/// What of `rows` no damage touches.
+pub(crate) fn sound_parts(rows: &Range<u64>, damages: &[Damage]) -> Vec<Range<u64>> {
+    let lost: RowRanges = damages.iter().map(|(range, _)| range.clone()).collect();
+    let mut sound = Vec::new();
+    let mut at = rows.start;
+    for range in lost.as_slice() {
+        sound.push(at..range.start.min(rows.end));
+        at = at.max(range.end);
+    }
+    sound.push(at..rows.end);
+    sound.retain(|range| range.start < range.end);
+    sound
+}
+
+impl ColumnCursor for Cursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read_form(rows, Form::Wanted)
+    }
+
+    fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read_form(rows, Form::Codes)
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        let damages = self.damages(&rows);
+        let sound = sound_parts(&rows, &damages);
+        let mut stretches: Vec<_> = sound.into_iter().map(|range| (range, None)).collect();
+        stretches.extend(damages.into_iter().map(|(range, error)| (range, Some(error))));
+        stretches.sort_by_key(|(range, _)| range.start);
+        stretches
+    }
+}

@@ -1,0 +1,219 @@
+//! From the body of a data page to Arrow arrays.
+//!
+//! ```text
+//! body = | values that are not null, encoded | RLE bits, 1 for a null, if there is one |
+//! ```
+//!
+//! A page is decoded once, its nulls left out; batches cut their rows out of it. Nulls are spread only over the rows of a
+//! batch, so a page of a hundred million nulls costs a bitmap.
+
+mod bytes;
+mod fixed;
+mod validity;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ::bytes::Bytes;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, UInt32Array, new_null_array};
+use arrow_buffer::NullBuffer;
+use arrow_select::take::take;
+use pilaster_core::{Error, Limits, Result};
+
+use super::cells::Cell;
+use super::page::Page;
+use super::types::Encoding;
+use crate::messages::required;
+use validity::Validity;
+
+pub(crate) use bytes::{ByteCells, decode_plain as decode_plain_bytes};
+
+/// The words of a DICT column.
+pub(crate) type Words = ArrayRef;
+
+/// Finds the words of a DICT column. Pages of plain strings do without them.
+pub(crate) type FindWords<'a> = &'a dyn Fn() -> Result<Words>;
+
+/// What a decoder must know of the column around the page.
+#[derive(Debug, Clone)]
+pub(crate) struct PageShape {
+    pub cell: Cell,
+    pub encoding: Encoding,
+    pub limits: Limits,
+}
+
+/// How dictionary-coded strings leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As the column's type.
+    Wanted,
+    /// As an Arrow dictionary where the page has one: for comparing once per word.
+    Codes,
+}
+
+/// One data page, ready to give its rows.
+#[derive(Debug)]
+pub(crate) struct DecodedPage {
+    pub first_row: u64,
+    pub rows: usize,
+    /// For pages of offsets: where the items after the last row of the page begin.
+    pub next_item: Option<u64>,
+    validity: Option<Validity>,
+    values: Values,
+}
+
+/// The values that are not null.
+#[derive(Debug)]
+enum Values {
+    Dense(ArrayRef),
+    Codes { codes: UInt32Array, words: Words },
+}
+
+impl PageShape {
+    /// Decodes a page; `words` is asked for the dictionary if the page needs it.
+    pub fn decode(&self, page: &Page, words: FindWords<'_>) -> Result<DecodedPage> {
+        let footer = required(page.footer.data_page_footer, "data_page_footer")?;
+        let first_row = required(footer.first_ordinal, "first_ordinal")?;
+        let num_values = required(footer.num_values, "num_values")?;
+        let rows = u32::try_from(num_values)
+            .map_err(|_| Error::corrupt("at most 2^32 values in a page", num_values))?
+            as usize;
+        let null_bytes = footer.nullmap_size.unwrap_or(0) as usize;
+        let split = page.body.len().checked_sub(null_bytes).ok_or_else(|| {
+            Error::corrupt(format!("a null map of at most {} bytes", page.body.len()), null_bytes)
+        })?;
+        let validity = match null_bytes {
+            0 => None,
+            _ => Some(Validity::decode(page.body.get(split..).unwrap_or_default(), rows, &self.limits)?),
+        };
+        let present = validity.as_ref().map_or(rows, Validity::ones);
+        let values = self.decode_values(&page.body.slice(..split), present, words)?;
+        Ok(DecodedPage { first_row, rows, next_item: footer.next_array_item_ordinal, validity, values })
+    }
+
+    /// Exactly `count` values.
+    fn decode_values(&self, encoded: &Bytes, count: usize, words: FindWords<'_>) -> Result<Values> {
+        match self.cell.width() {
+            Some(width) => Ok(Values::Dense(fixed::decode(self, encoded, width, count)?)),
+            None if self.encoding == Encoding::Dict => self.decode_dictionary(encoded, count, words),
+            None => Ok(Values::Dense(self.byte_array(&bytes::decode(
+                encoded,
+                self.encoding,
+                count,
+                &self.limits,
+            )?)?)),
+        }
+    }
+
+    fn byte_array(&self, cells: &ByteCells) -> Result<ArrayRef> {
+        self.cell.bytes_array(cells.bytes.clone(), &cells.offsets, &self.limits)
+    }
+
+    /// `u32 inner encoding | codes or plain strings`
+    fn decode_dictionary(&self, encoded: &Bytes, count: usize, words: FindWords<'_>) -> Result<Values> {
+        let inner = word(encoded, 0, "an inner encoding")?;
+        let rest = encoded.slice(size_of::<u32>()..);
+        match Encoding::from_number(i32::try_from(inner).unwrap_or(i32::MAX))? {
+            Encoding::Dict => {
+                let codes = fixed::decode_codes(&rest, count, &self.limits)?;
+                let words = words()?;
+                let largest = codes.values().iter().copied().max();
+                if let Some(code) = largest.filter(|code| *code as usize >= words.len()) {
+                    return Err(Error::corrupt(format!("codes below {}", words.len()), code));
+                }
+                Ok(Values::Codes { codes, words })
+            }
+            plain @ (Encoding::Plain | Encoding::PlainV2 | Encoding::PlainV3) => {
+                Ok(Values::Dense(self.byte_array(&bytes::decode(&rest, plain, count, &self.limits)?)?))
+            }
+            other => Err(Error::corrupt("codes or plain strings", other)),
+        }
+    }
+}
+
+impl DecodedPage {
+    pub fn row_range(&self) -> Range<u64> {
+        self.first_row..self.first_row.saturating_add(self.rows as u64)
+    }
+
+    /// The rows `range` of this page (counted from its first row) as an array.
+    pub fn read(&mut self, range: Range<usize>, form: Form, cell: &Cell) -> Result<ArrayRef> {
+        if range.end > self.rows || range.start > range.end {
+            return Err(Error::invalid(format!("rows {range:?} of a page of {} rows", self.rows)));
+        }
+        let (nulls, dense) = match &mut self.validity {
+            None => (None, range.clone()),
+            Some(validity) => validity.read(range.clone()),
+        };
+        if nulls.is_some() && dense.is_empty() {
+            return Ok(new_null_array(&cell.arrow(), range.len()));
+        }
+        match &self.values {
+            Values::Dense(array) => {
+                let cut = array.slice(dense.start, dense.len());
+                match nulls {
+                    None => Ok(cut),
+                    Some(nulls) => Ok(take(&cut, &ranks(nulls), None)?),
+                }
+            }
+            Values::Codes { codes, words } => {
+                let cut = codes.slice(dense.start, dense.len());
+                let codes = match nulls {
+                    None => cut,
+                    Some(nulls) => spread(&cut, nulls),
+                };
+                Ok(match form {
+                    Form::Codes => {
+                        Arc::new(DictionaryArray::<UInt32Type>::try_new(codes, Arc::clone(words))?)
+                    }
+                    Form::Wanted => take(words, &codes, None)?,
+                })
+            }
+        }
+    }
+}
+
+/// For each row the position of its value among those that are not null.
+fn ranks(nulls: NullBuffer) -> UInt32Array {
+    let mut positions = vec![0u32; nulls.len()];
+    let mut next = 0u32;
+    for row in nulls.valid_indices() {
+        if let Some(slot) = positions.get_mut(row) {
+            *slot = next;
+        }
+        next = next.wrapping_add(1);
+    }
+    PrimitiveArray::new(positions.into(), Some(nulls))
+}
+
+/// Puts dense codes where `nulls` has a value.
+fn spread(dense: &UInt32Array, nulls: NullBuffer) -> UInt32Array {
+    let mut spread = vec![0u32; nulls.len()];
+    for (row, code) in nulls.valid_indices().zip(dense.values()) {
+        if let Some(slot) = spread.get_mut(row) {
+            *slot = *code;
+        }
+    }
+    PrimitiveArray::new(spread.into(), Some(nulls))
+}
+
+/// A little-endian word at `at`.
+pub(crate) fn word(bytes: &[u8], at: usize, what: &str) -> Result<u32> {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map(|four| u32::from_le_bytes(*four)).ok_or_else(
+        || {
+            Error::corrupt(
+                format!("{what} at byte {at} of the page"),
+                format!("a page of {} bytes", bytes.len()),
+            )
+        },
+    )
+}
+
+/// Refuses another number of values than the page has rows that are not null.
+fn check_count(found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!("{expected} values, one for each row that is not null"), found))
+}

@@ -1,0 +1,173 @@
+//! What a segment says of itself.
+
+use std::sync::Arc;
+
+use pilaster_core::Result;
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+
+use super::column_meta::ColumnMeta;
+use super::footer::StorageFormat;
+use super::page::PageKind;
+use super::reader::Segment;
+use super::structure::{Owner, StructurePage, structure_pages};
+use super::zone_map;
+
+pub(super) fn describe(segment: &Segment) -> Result<Node> {
+    let metadata = &segment.metadata;
+    let mut node = Node::new(format!("segment {}", segment.name()), metadata.file_bytes)
+        .fact(
+            "storage_format",
+            match metadata.format {
+                StorageFormat::V2 => "V2",
+                StorageFormat::V3 => "V3",
+            },
+        )
+        .fact("num_rows", metadata.num_rows)
+        .fact("columns", metadata.columns.len());
+    for (key, value) in &metadata.pairs {
+        node = node.fact(format!("file_meta.{key}"), value.escape_ascii());
+    }
+    let pages = structure_pages(segment);
+    for (number, column) in metadata.columns.iter().enumerate() {
+        let owned: Vec<_> = pages.iter().filter(|page| page.owner == Owner::Column(number)).collect();
+        node = node.child(column_node(segment, number, column, &owned));
+    }
+    for (name, owner) in [("short key index", Owner::ShortKey), ("primary key index", Owner::PrimaryKey)] {
+        let owned: Vec<_> = pages.iter().filter(|page| page.owner == owner).collect();
+        if !owned.is_empty() {
+            let mut index = Node::new(name, bytes(&owned)).fact("pages", owned.len());
+            if let (Owner::PrimaryKey, Some(key)) = (owner, &metadata.primary_key) {
+                index = index
+                    .fact("keys", key.index.num_values)
+                    .fact("min_key", key.min_key.escape_ascii())
+                    .fact("max_key", key.max_key.escape_ascii());
+            }
+            node = node.child(index);
+        }
+    }
+    if metadata.pages_end < metadata.footer_start {
+        node = node
+            .child(Node::new("column metadata", metadata.footer_start.saturating_sub(metadata.pages_end)));
+    }
+    Ok(node.child(Node::new("footer", metadata.file_bytes.saturating_sub(metadata.footer_start))))
+}
+
+fn bytes(pages: &[&StructurePage]) -> u64 {
+    pages.iter().map(|page| u64::from(page.pointer.size)).sum()
+}
+
+fn column_node(segment: &Segment, number: usize, column: &ColumnMeta, pages: &[&StructurePage]) -> Node {
+    let mut node = Node::new(format!("column {}", column_name(segment, number)), bytes(pages))
+        .fact("unique_id", column.unique_id)
+        .fact("type", column.field_type)
+        .fact("length", column.length)
+        .fact("encoding", column.encoding.map_or("none", |encoding| encoding.name()))
+        .fact("compression", column.compression)
+        .fact("is_nullable", column.is_nullable)
+        .fact("num_rows", column.num_rows);
+    if let Some(name) = &column.function_name {
+        node = node.fact("aggregation", name);
+    }
+    if let Some(path) = column.path.as_ref().filter(|path| path.parent.is_some()) {
+        node = node.fact("path", path.keys.join("."));
+    }
+    for (name, kind) in [
+        ("data pages", PageKind::Data),
+        ("dictionary pages", PageKind::Dictionary),
+        ("index pages", PageKind::Index),
+    ] {
+        let of_kind: Vec<_> = pages.iter().copied().filter(|page| page.kind == kind).collect();
+        if !of_kind.is_empty() {
+            node = node.child(Node::new(name, bytes(&of_kind)).fact("pages", of_kind.len()));
+        }
+    }
+    node
+}
+
+/// The name of a column of the file: as the dataset has it, else by its id or path.
+pub(super) fn column_name(segment: &Segment, number: usize) -> String {
+    if let Some(output) = segment.columns.iter().find(|output| output.stored == Some(number)) {
+        return output.name.clone();
+    }
+    let Some(column) = segment.metadata.columns.get(number) else { return number.to_string() };
+    let named = |id: i32| {
+        let of_schema =
+            segment.schema.as_ref().and_then(|schema| schema.columns.iter().find(|c| c.unique_id == id));
+        of_schema.map_or_else(|| id.to_string(), |column| column.name.clone())
+    };
+    match &column.path {
+        Some(path) if path.parent.is_some() => {
+            format!("{}['{}']", named(path.parent.unwrap_or_default()), path.keys.join("."))
+        }
+        _ => named(column.unique_id),
+    }
+}
+
+pub(super) fn pages(segment: &Segment) -> Result<Vec<Page>> {
+    let path: Arc<str> = segment.name().into();
+    let mut pages: Vec<Page> = structure_pages(segment)
+        .into_iter()
+        .map(|found| {
+            let opened = segment.store.read(found.pointer, found.kind, found.compression).ok();
+            let footer = opened.as_ref().map(|page| page.footer);
+            let column = match found.owner {
+                Owner::Column(number) => column_name(segment, number),
+                Owner::ShortKey | Owner::PrimaryKey => String::new(),
+            };
+            Page {
+                path: Arc::clone(&path),
+                column,
+                kind: found.what,
+                offset: found.pointer.offset,
+                bytes: u64::from(found.pointer.size),
+                uncompressed_bytes: footer.and_then(|footer| footer.uncompressed_size).map(u64::from),
+                rows: found.rows,
+                nulls: None,
+                encoding: found.encoding.map_or_else(String::new, |encoding| encoding.name().to_string()),
+                codec: found.compression.name().to_string(),
+            }
+        })
+        .collect();
+    pages.sort_by_key(|page| page.offset);
+    Ok(pages)
+}
+
+pub(super) fn column_statistics(segment: &Segment) -> Result<Vec<ColumnStatistics>> {
+    let pages = structure_pages(segment);
+    segment
+        .columns
+        .iter()
+        .map(|output| {
+            let mut statistics = ColumnStatistics::default();
+            let Some(meta) = segment.stored(output) else { return Ok(statistics) };
+            let owned: Vec<_> = pages
+                .iter()
+                .filter(|page| page.owner == Owner::Column(output.stored.unwrap_or(usize::MAX)))
+                .collect();
+            statistics.bytes = bytes(&owned);
+            let encodings =
+                output.column.paged().into_iter().map(|column| column.shape.encoding.name().to_string());
+            for encoding in encodings {
+                if !statistics.encodings.contains(&encoding) {
+                    statistics.encodings.push(encoding);
+                }
+            }
+            statistics.codecs = vec![meta.compression.name().to_string()];
+            if let Some(zone) = meta.zone_map.as_ref().and_then(|zones| zones.segment.as_ref())
+                && let super::column::Column::Paged(paged) = &output.column
+            {
+                let (min, max) = zone_map::bounds(&paged.shape.cell, std::slice::from_ref(zone))?;
+                // Bounds of long strings are cut, so they are bounds and no values.
+                let is_exact = [&zone.min, &zone.max]
+                    .iter()
+                    .all(|text| text.as_ref().is_none_or(|text| text.len() < zone_map::CUT_BYTES));
+                if is_exact {
+                    statistics.min = min.filter(|min| min.is_valid(0));
+                    statistics.max = max.filter(|max| max.is_valid(0));
+                }
+                statistics.nulls = (zone.has_null == Some(false)).then_some(0);
+            }
+            Ok(statistics)
+        })
+        .collect()
+}

@@ -1,0 +1,56 @@
+//! The segment: Doris's columnar file, one `.dat`.
+//!
+//! ```text
+//! | data and dictionary pages, column by column | index pages | V3: column metadata | footer | length | CRC-32C | "D0R1" |
+//! ```
+//!
+//! Everything is found from the end. A column's ordinal index leads from a row to its page; zone maps, bloom filters, bitmap
+//! indexes and the key index say which rows a query can leave out. See `docs/formats/doris-segment.md` for every byte.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `footer`, `column_meta`, `types` | what the file says of itself |
+//! | `page` | pointer → checked, decompressed body |
+//! | `cells`, `decode` | body → Arrow |
+//! | `paged`, `page_cursor` | a column with pages, by row |
+//! | `column`, `cursor` | columns made of columns: arrays, maps, structs |
+//! | `variant`, `variant_cell` | VARIANT, put together again |
+//! | `zone_map`, `bloom`, `page_indexes` | what is known of each page |
+//! | `key`, `key_index`, `bitmap_index` | rows by value |
+//! | `prune` | which rows can match a predicate |
+//! | `structure`, `describe`, `verify`, `reader` | the dataset |
+
+#[cfg(any(test, feature = "fuzzing"))]
+mod any_bytes;
+mod bitmap_index;
+mod bloom;
+mod cells;
+mod column;
+mod column_meta;
+mod cursor;
+mod decode;
+mod describe;
+mod footer;
+mod key;
+mod key_index;
+mod page;
+mod page_cursor;
+mod page_indexes;
+mod paged;
+mod prune;
+mod reader;
+mod stored;
+mod structure;
+mod types;
+mod variant;
+mod variant_cell;
+mod verify;
+mod zone_map;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use any_bytes::{decode_any_page, parse_any_index, variant_cell_text};
+pub use column_meta::{ColumnMeta, VariantPath};
+pub use footer::{MAGIC, PrimaryKeyMeta, SegmentMetadata, StorageFormat};
+pub use page::PagePointer;
+pub use reader::{SegmentReader, SegmentReaderOptions};
+pub use types::{Compression, Encoding, FieldType};

@@ -1,0 +1,161 @@
+//! From a page pointer to the body of a page: bounds, checksum, footer, decompression.
+//!
+//! ```text
+//! page = | body, maybe compressed | PageFooterPB | u32 its size | CRC-32C of all before |
+//! ```
+//!
+//! A body is compressed exactly if it is stored in another size than the footer says it has.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result, SourceRef};
+
+use super::footer::check_crc;
+use super::types::Compression;
+use crate::messages::{self, PageFooterPb, PagePointerPb, required};
+
+/// Size of the page footer and checksum.
+const TRAILER_BYTES: usize = 8;
+
+/// Where a page lies: its offset, and its size with footer and checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PagePointer {
+    /// Offset from the start of the file.
+    pub offset: u64,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+impl PagePointer {
+    pub(crate) fn parse(message: PagePointerPb) -> Result<Self> {
+        Ok(Self { offset: required(message.offset, "offset")?, size: required(message.size, "size")? })
+    }
+
+    pub(crate) fn range(self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(u64::from(self.size))
+    }
+}
+
+/// What a page is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageKind {
+    Data,
+    Index,
+    Dictionary,
+    ShortKey,
+}
+
+impl PageKind {
+    fn number(self) -> i32 {
+        match self {
+            Self::Data => 1,
+            Self::Index => 2,
+            Self::Dictionary => 3,
+            Self::ShortKey => 4,
+        }
+    }
+
+    pub fn part(self) -> &'static str {
+        match self {
+            Self::Data => "segment data page",
+            Self::Index => "segment index page",
+            Self::Dictionary => "segment dictionary page",
+            Self::ShortKey => "segment short key page",
+        }
+    }
+}
+
+/// A page ready for decoding.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    pub body: Bytes,
+    pub footer: PageFooterPb,
+}
+
+/// Reads and opens the pages of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct PageStore {
+    pub source: SourceRef,
+    pub limits: Limits,
+    pub verify_checksums: bool,
+    /// Where pages end.
+    pub pages_end: u64,
+}
+
+impl PageStore {
+    pub fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    /// Refuses a pointer outside the part of the file where pages may lie.
+    pub fn check_pointer(&self, pointer: PagePointer, kind: PageKind) -> Result<()> {
+        let end = pointer.range().end;
+        if end > self.pages_end || (pointer.size as usize) < TRAILER_BYTES {
+            return Err(Error::corrupt(
+                format!("a page inside bytes 0..{}", self.pages_end),
+                format!("bytes {}..{end}", pointer.offset),
+            )
+            .at(self.name(), pointer.offset, kind.part()));
+        }
+        self.limits.block(u64::from(pointer.size)).at(self.name(), pointer.offset, kind.part())?;
+        Ok(())
+    }
+
+    pub fn read(&self, pointer: PagePointer, kind: PageKind, compression: Compression) -> Result<Page> {
+        self.check_pointer(pointer, kind)?;
+        self.open(pointer, self.source.read_at(pointer.range())?, kind, compression)
+    }
+
+    /// Checks and decompresses the stored bytes of a page.
+    pub fn open(
+        &self,
+        pointer: PagePointer,
+        stored: Bytes,
+        kind: PageKind,
+        compression: Compression,
+    ) -> Result<Page> {
+        let (body, footer) =
+            self.open_stored(&stored, kind, compression).at(self.name(), pointer.offset, kind.part())?;
+        Ok(Page { body, footer })
+    }
+
+    fn open_stored(
+        &self,
+        stored: &Bytes,
+        kind: PageKind,
+        compression: Compression,
+    ) -> Result<(Bytes, PageFooterPb)> {
+        let cut = || Error::corrupt("a page footer", format!("a page of {} bytes", stored.len()));
+        let (checked, checksum) = stored.split_last_chunk::<4>().ok_or_else(cut)?;
+        if self.verify_checksums {
+            check_crc(checked, u32::from_le_bytes(*checksum))?;
+        }
+        let (rest, footer_bytes) = checked.split_last_chunk::<4>().ok_or_else(cut)?;
+        let footer_bytes = u32::from_le_bytes(*footer_bytes) as usize;
+        let body_bytes = rest.len().checked_sub(footer_bytes).ok_or_else(|| {
+            Error::corrupt(format!("a page footer of at most {} bytes", rest.len()), footer_bytes)
+        })?;
+        let footer: PageFooterPb =
+            messages::parse(rest.get(body_bytes..).unwrap_or_default(), "PageFooterPB")?;
+        let found = required(footer.kind, "type")?;
+        if found != kind.number() {
+            return Err(Error::corrupt(format!("page type {}", kind.number()), found));
+        }
+        let body = stored.slice(..body_bytes);
+        let uncompressed = required(footer.uncompressed_size, "uncompressed_size")?;
+        if body_bytes == uncompressed as usize {
+            return Ok((body, footer));
+        }
+        let codec = compression.codec().ok_or_else(|| {
+            Error::corrupt(
+                format!("a body of {uncompressed} bytes"),
+                format!("{body_bytes} bytes and no codec"),
+            )
+        })?;
+        let mut plain = vec![0; self.limits.decoded(u64::from(uncompressed))?];
+        codec.decompress(&body, &mut plain)?;
+        Ok((plain.into(), footer))
+    }
+}

@@ -1,0 +1,261 @@
+//! A column with pages of its own, read by row position, page by page.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_schema::DataType;
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use bytes::Bytes;
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::{Error, Result, RowRanges};
+
+use super::decode::{DecodedPage, Form};
+use super::page::{PageKind, PagePointer};
+use super::paged::PagedColumn;
+
+/// Bytes fetched in one go when it is known that all of them will be wanted.
+const READ_AHEAD_BYTES: u64 = 1 << 20;
+
+/// Rows that cannot be read, and why.
+pub(crate) type Damage = (Range<u64>, Error);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct PageCursor {
+    column: Arc<PagedColumn>,
+    /// Rows that will all be read: what may be fetched ahead.
+    wanted: RowRanges,
+    current: Option<DecodedPage>,
+    ahead: VecDeque<(PagePointer, Bytes)>,
+    /// What was found out about pages that were probed; `None` for good ones.
+    probed: HashMap<usize, Option<String>>,
+}
+
+impl PageCursor {
+    pub fn new(column: &Arc<PagedColumn>, wanted: RowRanges) -> Self {
+        Self {
+            column: Arc::clone(column),
+            wanted,
+            current: None,
+            ahead: VecDeque::new(),
+            probed: HashMap::new(),
+        }
+    }
+
+    /// The values of `rows`.
+    pub fn read(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
+        let mut pieces: Vec<ArrayRef> = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let column = Arc::clone(&self.column);
+            let (range, page) = self.load(row, rows.end)?;
+            row = row.saturating_add(range.len() as u64);
+            let offset = page.first_row;
+            pieces.push(page.read(range, form, &column.shape.cell).map_err(|error| {
+                let at = column.page_of(offset).ok().and_then(|number| column.pages().ok()?.get(number));
+                error.at(column.name(), at.map_or(0, |page| page.pointer.offset), PageKind::Data.part())
+            })?);
+        }
+        join(pieces, &self.column.shape.cell.arrow())
+    }
+
+    /// For a column of offsets: where the items of each of `rows` begin, and where those of the last end.
+    pub fn read_offsets(&mut self, rows: Range<u64>) -> Result<Vec<u64>> {
+        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
+        let mut starts = Vec::with_capacity(count.saturating_add(1));
+        let mut end = 0;
+        let mut row = rows.start;
+        while row < rows.end {
+            let column = Arc::clone(&self.column);
+            let (range, page) = self.load(row, rows.end)?;
+            row = row.saturating_add(range.len() as u64);
+            let until = range.end;
+            let with_next = range.start..until.saturating_add(1).min(page.rows);
+            let values = page.read(with_next.clone(), Form::Wanted, &column.shape.cell)?;
+            let values = values
+                .as_primitive_opt::<UInt64Type>()
+                .filter(|values| values.null_count() == 0)
+                .ok_or_else(|| Error::corrupt("offsets of 8 bytes", values.data_type()))?;
+            starts.extend_from_slice(values.values().get(..range.len()).unwrap_or_default());
+            end = match (with_next.end > until, values.values().last(), page.next_item) {
+                (true, Some(next), _) => *next,
+                (_, _, Some(next)) => next,
+                _ => {
+                    return Err(Error::corrupt(
+                        "the end of the last row's items",
+                        "a page footer without it",
+                    ));
+                }
+            };
+        }
+        if !starts.is_empty() {
+            starts.push(end);
+        }
+        if starts.windows(2).any(|pair| matches!(pair, [start, end] if start > end)) {
+            return Err(Error::corrupt("offsets that ascend", format!("others in rows {rows:?}")).at(
+                self.column.name(),
+                self.column.tree.map_or(0, |tree| tree.root.offset),
+                PageKind::Data.part(),
+            ));
+        }
+        Ok(starts)
+    }
+
+    /// Makes the page of `row` the current one; gives which of its rows lie before `end`.
+    fn load(&mut self, row: u64, end: u64) -> Result<(Range<usize>, &mut DecodedPage)> {
+        if self.current.as_ref().is_none_or(|page| !page.row_range().contains(&row)) {
+            self.current = None;
+            let number = self.column.page_of(row)?;
+            self.decode_page(number, row)?;
+        }
+        match &mut self.current {
+            Some(page) if page.row_range().contains(&row) => {
+                let index =
+                    |row: u64| usize::try_from(row.saturating_sub(page.first_row)).unwrap_or(usize::MAX);
+                let range = index(row)..index(end).min(page.rows);
+                Ok((range, page))
+            }
+            _ => Err(Error::corrupt(format!("a page with row {row}"), "another page")),
+        }
+    }
+
+    fn decode_page(&mut self, number: usize, row: u64) -> Result<()> {
+        let column = Arc::clone(&self.column);
+        let Some(located) = column.pages()?.get(number) else {
+            return Err(Error::invalid(format!("no page number {number}")));
+        };
+        while self.ahead.front().is_some_and(|(pointer, _)| *pointer != located.pointer) {
+            self.ahead.pop_front();
+        }
+        if self.ahead.is_empty() {
+            self.fetch_ahead(number, row)?;
+        }
+        let stored = self.ahead.pop_front().map(|(_, bytes)| bytes);
+        self.current = Some(column.decode(located, stored)?);
+        Ok(())
+    }
+
+    /// Fetches the page `number` and those after it that are sure to be wanted, in few reads.
+    fn fetch_ahead(&mut self, number: usize, row: u64) -> Result<()> {
+        let at = self.wanted.as_slice().partition_point(|range| range.end <= row);
+        let wanted = self.wanted.as_slice().get(at..).unwrap_or_default();
+        if wanted.first().is_none_or(|range| !range.contains(&row)) {
+            return Ok(());
+        }
+        let column = Arc::clone(&self.column);
+        let mut wanted = wanted.iter().peekable();
+        let (mut bytes, mut pointers) = (0u64, Vec::new());
+        for page in column.pages()?.get(number..).unwrap_or_default() {
+            while wanted.peek().is_some_and(|range| range.end <= page.rows.start) {
+                wanted.next();
+            }
+            let Some(next) = wanted.peek() else { break };
+            if next.start >= page.rows.end {
+                continue;
+            }
+            bytes = bytes.saturating_add(u64::from(page.pointer.size));
+            if !pointers.is_empty() && bytes > READ_AHEAD_BYTES {
+                break;
+            }
+            // What is wrong further on must not stop what is still readable here.
+            if column.store.check_pointer(page.pointer, PageKind::Data).is_err() {
+                break;
+            }
+            pointers.push(page.pointer);
+        }
+        if pointers.len() > 1 {
+            let ranges: Vec<_> = pointers.iter().map(|pointer| pointer.range()).collect();
+            self.ahead = pointers.into_iter().zip(column.store.source.read_many(&ranges)?).collect();
+        }
+        Ok(())
+    }
+
+    /// The parts of `rows` that cannot be read: whole pages.
+    pub fn damages(&mut self, rows: &Range<u64>) -> Vec<Damage> {
+        let column = Arc::clone(&self.column);
+        let pages = match column.pages() {
+            Ok(pages) => pages,
+            Err(error) => return vec![(rows.clone(), error)],
+        };
+        let mut damages = Vec::new();
+        let first = pages.partition_point(|page| page.rows.end <= rows.start);
+        let mut covered = rows.start;
+        for (number, page) in pages.iter().enumerate().skip(first) {
+            if page.rows.start >= rows.end {
+                break;
+            }
+            covered = page.rows.end;
+            if let Some(message) = self.probe_page(number) {
+                damages.push((page.rows.clone(), Error::invalid(message)));
+            }
+        }
+        if covered < rows.end {
+            let error = Error::corrupt("a page that holds these rows", "the end of the index");
+            damages.push((covered..rows.end, error));
+        }
+        damages
+    }
+
+    fn probe_page(&mut self, number: usize) -> Option<String> {
+        if let Some(known) = self.probed.get(&number) {
+            return known.clone();
+        }
+        let column = Arc::clone(&self.column);
+        let check = || {
+            let located = column.pages()?.get(number).ok_or_else(|| Error::invalid("no such page"))?;
+            let mut page = column.decode(located, None)?;
+            check_values(&mut page, &column)?;
+            Ok::<_, Error>(page)
+        };
+        let damage = match check() {
+            Ok(page) => {
+                self.current = Some(page);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        self.probed.insert(number, damage.clone());
+        damage
+    }
+}
+
+/// Makes every value once, so that nothing in the page can fail later.
+pub(crate) fn check_values(page: &mut DecodedPage, column: &PagedColumn) -> Result<()> {
+    let mut start = 0;
+    while start < page.rows {
+        let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(page.rows);
+        page.read(start..end, Form::Wanted, &column.shape.cell)?;
+        start = end;
+    }
+    Ok(())
+}
+
+/// All pieces as one array of the column's type, or of codes if all pieces are.
+fn join(mut pieces: Vec<ArrayRef>, arrow: &DataType) -> Result<ArrayRef> {
+    if pieces.len() == 1
+        && let Some(only) = pieces.pop()
+    {
+        return Ok(only);
+    }
+    let is_mixed = |pair: &[ArrayRef]| matches!(pair, [a, b] if a.data_type() != b.data_type());
+    if pieces.windows(2).any(is_mixed) {
+        pieces = pieces.into_iter().map(without_codes).collect::<Result<_>>()?;
+    }
+    if pieces.is_empty() {
+        return Ok(new_empty_array(arrow));
+    }
+    let borrowed: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
+    Ok(concat(&borrowed)?)
+}
+
+fn without_codes(array: ArrayRef) -> Result<ArrayRef> {
+    match array.as_any_dictionary_opt() {
+        Some(codes) => Ok(take(codes.values(), codes.keys(), None)?),
+        None => Ok(array),
+    }
+}

@@ -1,0 +1,261 @@
+//! A column that has pages of its own: where they are, and its dictionary.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Result};
+use pilaster_encoding::varint;
+
+use super::cells::Cell;
+use super::column_meta::{ColumnMeta, IndexedColumnMeta, TreeMeta};
+use super::decode::{DecodedPage, PageShape, Words, decode_plain_bytes};
+use super::page::{Page, PageKind, PagePointer, PageStore};
+use super::types::{Compression, Encoding};
+use crate::messages::required;
+
+/// `IndexPageFooterPB.type` of a page whose entries point at data pages.
+const LEAF: i32 = 1;
+const ORDINAL_BYTES: usize = size_of::<u64>();
+
+/// Where a data page lies and which rows it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LocatedPage {
+    pub pointer: PagePointer,
+    pub rows: Range<u64>,
+}
+
+/// What the keys of an index tree are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TreeKeys {
+    Ordinals,
+    /// First values: only the pages know their rows.
+    Values,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct PagedColumn {
+    pub store: Arc<PageStore>,
+    pub shape: PageShape,
+    pub compression: Compression,
+    pub rows: u64,
+    pub dictionary: Option<PagePointer>,
+    pub tree: Option<TreeMeta>,
+    keys: TreeKeys,
+    pages: OnceLock<Vec<LocatedPage>>,
+    words: Mutex<Option<Words>>,
+}
+
+impl PagedColumn {
+    /// A column, or a part of one.
+    pub fn new(store: &Arc<PageStore>, column: &ColumnMeta, cell: Cell) -> Result<Self> {
+        let encoding = column.encoding.ok_or_else(|| {
+            Error::corrupt(format!("an encoding of the {} column", column.field_type), "none")
+        })?;
+        Ok(Self {
+            store: Arc::clone(store),
+            shape: PageShape { cell, encoding, limits: store.limits.clone() },
+            compression: column.compression,
+            rows: column.num_rows,
+            dictionary: column.dictionary,
+            tree: column.ordinal_index,
+            keys: TreeKeys::Ordinals,
+            pages: OnceLock::new(),
+            words: Mutex::new(None),
+        })
+    }
+
+    /// A column that serves an index.
+    pub fn of_index(store: &Arc<PageStore>, column: &IndexedColumnMeta, cell: Cell) -> Self {
+        let (tree, keys) = match (column.ordinal_index, column.value_index) {
+            (Some(tree), _) => (Some(tree), TreeKeys::Ordinals),
+            (None, tree) => (tree, TreeKeys::Values),
+        };
+        Self {
+            store: Arc::clone(store),
+            shape: PageShape { cell, encoding: column.encoding, limits: store.limits.clone() },
+            compression: column.compression,
+            rows: column.num_values,
+            dictionary: None,
+            tree,
+            keys,
+            pages: OnceLock::new(),
+            words: Mutex::new(None),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        self.store.name()
+    }
+
+    /// Every data page, in row order; read from the index once.
+    pub fn pages(&self) -> Result<&[LocatedPage]> {
+        if let Some(known) = self.pages.get() {
+            return Ok(known);
+        }
+        let located = self.locate()?;
+        Ok(self.pages.get_or_init(|| located))
+    }
+
+    fn locate(&self) -> Result<Vec<LocatedPage>> {
+        let Some(tree) = self.tree else {
+            if self.rows == 0 {
+                return Ok(Vec::new());
+            }
+            return Err(Error::corrupt("an index of the column's pages", "none").at(
+                self.name(),
+                self.store.pages_end,
+                "segment column metadata",
+            ));
+        };
+        if tree.is_data_page {
+            return Ok(vec![LocatedPage { pointer: tree.root, rows: 0..self.rows }]);
+        }
+        let page = self.store.read(tree.root, PageKind::Index, self.compression)?;
+        let located = match self.keys {
+            TreeKeys::Ordinals => self.locate_by_ordinals(&page),
+            TreeKeys::Values => self.locate_by_reading(&page),
+        };
+        located.at(self.name(), tree.root.offset, PageKind::Index.part())
+    }
+
+    fn locate_by_ordinals(&self, page: &Page) -> Result<Vec<LocatedPage>> {
+        let entries = parse_entries(page)?;
+        let starts = entries
+            .iter()
+            .map(|(key, _)| match key.as_ref().try_into() {
+                Ok(ordinal) => Ok(u64::from_be_bytes(ordinal)),
+                Err(_) => Err(Error::corrupt(
+                    format!("a key of {ORDINAL_BYTES} bytes"),
+                    format!("{} bytes", key.len()),
+                )),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if starts.first().is_some_and(|first| *first != 0) {
+            return Err(Error::corrupt("a first page from row 0", format!("{:?}", starts.first())));
+        }
+        let ends = starts.iter().skip(1).copied().chain([self.rows]);
+        let located: Vec<_> = entries
+            .iter()
+            .zip(starts.iter().zip(ends))
+            .map(|((_, pointer), (&start, end))| LocatedPage { pointer: *pointer, rows: start..end })
+            .collect();
+        if let Some(page) = located.iter().find(|page| page.rows.start >= page.rows.end) {
+            return Err(Error::corrupt(
+                format!("pages that ascend to row {}", self.rows),
+                format!("rows {:?}", page.rows),
+            ));
+        }
+        Ok(located)
+    }
+
+    /// For an index by value: each page says its rows.
+    fn locate_by_reading(&self, page: &Page) -> Result<Vec<LocatedPage>> {
+        let mut next = 0u64;
+        let mut located = Vec::new();
+        for (_, pointer) in parse_entries(page)? {
+            let page = self.store.read(pointer, PageKind::Data, self.compression)?;
+            let count = required(page.footer.data_page_footer, "data_page_footer")?.num_values.unwrap_or(0);
+            let end = next.saturating_add(count);
+            located.push(LocatedPage { pointer, rows: next..end });
+            next = end;
+        }
+        Ok(located)
+    }
+
+    /// The page that holds `row`: its number.
+    pub fn page_of(&self, row: u64) -> Result<usize> {
+        let pages = self.pages()?;
+        let number = pages.partition_point(|page| page.rows.end <= row);
+        match pages.get(number) {
+            Some(page) if page.rows.contains(&row) => Ok(number),
+            _ => Err(Error::corrupt(format!("a page with row {row}"), "the end of the index").at(
+                self.name(),
+                self.tree.map_or(0, |tree| tree.root.offset),
+                PageKind::Index.part(),
+            )),
+        }
+    }
+
+    /// The dictionary, read once.
+    pub fn words(&self) -> Result<Words> {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = words.as_ref() {
+            return Ok(Arc::clone(known));
+        }
+        let pointer = self.dictionary.ok_or_else(|| Error::corrupt("a dictionary page", "none"))?;
+        let read = self.read_words(pointer)?;
+        *words = Some(Arc::clone(&read));
+        Ok(read)
+    }
+
+    fn read_words(&self, pointer: PagePointer) -> Result<Words> {
+        let page = self.store.read(pointer, PageKind::Dictionary, self.compression)?;
+        let decode = || {
+            let encoding = match page.footer.dict_page_footer.and_then(|footer| footer.encoding) {
+                None => Encoding::Plain,
+                Some(number) => Encoding::from_number(number)?,
+            };
+            if !matches!(encoding, Encoding::Plain | Encoding::PlainV2 | Encoding::PlainV3) {
+                return Err(Error::corrupt("a dictionary of plain words", encoding));
+            }
+            let cells = decode_plain_bytes(&page.body, encoding)?;
+            self.shape.cell.bytes_array(cells.bytes.clone(), &cells.offsets, &self.shape.limits)
+        };
+        decode().at(self.name(), pointer.offset, PageKind::Dictionary.part())
+    }
+
+    /// Decodes a page that must hold the rows the index says.
+    pub fn decode(&self, located: &LocatedPage, stored: Option<Bytes>) -> Result<DecodedPage> {
+        let page = match stored {
+            Some(bytes) => self.store.open(located.pointer, bytes, PageKind::Data, self.compression)?,
+            None => self.store.read(located.pointer, PageKind::Data, self.compression)?,
+        };
+        let decode = || {
+            let decoded = self.shape.decode(&page, &|| self.words())?;
+            if decoded.row_range() != located.rows && self.keys == TreeKeys::Ordinals {
+                return Err(Error::corrupt(
+                    format!("rows {:?}, as the index says", located.rows),
+                    format!("rows {:?}", decoded.row_range()),
+                ));
+            }
+            Ok(decoded)
+        };
+        decode().at(self.name(), located.pointer.offset, PageKind::Data.part())
+    }
+}
+
+/// `varint key length | key | varint page offset | varint page size`, as often as the footer says.
+pub(crate) fn parse_entries(page: &Page) -> Result<Vec<(Bytes, PagePointer)>> {
+    let footer = required(page.footer.index_page_footer, "index_page_footer")?;
+    if footer.kind.unwrap_or(LEAF) != LEAF {
+        return Err(Error::corrupt("an index of at most two levels", "an inner index page"));
+    }
+    let count = footer.num_entries.unwrap_or(0) as usize;
+    // A key length, an offset and a size take three bytes or more.
+    if count.saturating_mul(3) > page.body.len() {
+        return Err(Error::corrupt(format!("{count} index entries"), format!("{} bytes", page.body.len())));
+    }
+    let (mut at, mut entries) = (0, Vec::with_capacity(count));
+    for _ in 0..count {
+        let length = varint::read_u32(&page.body, &mut at)? as usize;
+        let end = at.saturating_add(length);
+        if end > page.body.len() {
+            return Err(Error::corrupt(format!("a key of {length} bytes"), "the end of the index page"));
+        }
+        let key = page.body.slice(at..end);
+        at = end;
+        let offset = varint::read_u64(&page.body, &mut at)?;
+        let size = varint::read_u32(&page.body, &mut at)?;
+        entries.push((key, PagePointer { offset, size }));
+    }
+    if at != page.body.len() {
+        return Err(Error::corrupt(
+            "the end of the index page",
+            format!("{} more bytes", page.body.len().saturating_sub(at)),
+        ));
+    }
+    Ok(entries)
+}

@@ -1,0 +1,376 @@
+//! A segment as a dataset.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::{Field, Schema, SchemaRef};
+use pilaster_core::dataset::OnDamage;
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::error::AtPosition;
+use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::source::TailSource;
+use pilaster_core::{
+    BatchReader, Dataset, Error, Limits, Predicate, Progress, Result, RowRanges, Scan, ScanRequest,
+    SourceRef, Split, VerifyDepth, VerifyReport,
+};
+
+use super::column::{Column, schema_type};
+use super::column_meta::ColumnMeta;
+use super::footer::{FOOTER_PART, SegmentMetadata};
+use super::page::PageStore;
+use super::page_indexes::PageIndexes;
+use super::types::FieldType;
+use super::variant::Variant;
+use super::{describe, prune, verify};
+use crate::schema::{SchemaColumn, TabletSchema};
+
+/// Footer, column metadata and the smaller indexes fit in this, so that one read finds them.
+const TAIL_BYTES: u64 = 16 << 10;
+/// Rows of a unit of work for one thread.
+const SPLIT_ROWS: u64 = 1 << 17;
+
+/// How to open a segment.
+#[derive(Debug, Clone)]
+pub struct SegmentReaderOptions {
+    schema: Option<Arc<TabletSchema>>,
+    hidden: bool,
+    variant_paths: Vec<(String, String)>,
+    verify_checksums: bool,
+    limits: Limits,
+}
+
+impl Default for SegmentReaderOptions {
+    /// Columns are named by their ids; checksums are verified.
+    fn default() -> Self {
+        Self {
+            schema: None,
+            hidden: false,
+            variant_paths: Vec::new(),
+            verify_checksums: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl SegmentReaderOptions {
+    /// The schema of the tablet: names, order and visibility of columns, which a segment does not know. Columns are joined
+    /// by unique id; one that the file lacks has its default value in every row, one that the schema lacks is left out.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Option<Arc<TabletSchema>>) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// Whether columns that queries do not see are given too.
+    #[must_use]
+    pub fn with_hidden(mut self, hidden: bool) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
+    /// Adds a column with one path of a VARIANT column, named `column['path']`; keys are separated by dots. It has the
+    /// path's own type if the file keeps it in a column, else it is JSON text.
+    #[must_use]
+    pub fn with_variant_path(mut self, column: impl Into<String>, path: impl Into<String>) -> Self {
+        self.variant_paths.push((column.into(), path.into()));
+        self
+    }
+
+    /// Whether stored checksums are compared; on unless switched off.
+    #[must_use]
+    pub fn with_verify_checksums(mut self, verify: bool) -> Self {
+        self.verify_checksums = verify;
+        self
+    }
+
+    /// How much the file may make us allocate.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// An open segment.
+#[derive(Debug, Clone)]
+pub struct SegmentReader(Arc<Segment>);
+
+/// What scans share.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub store: Arc<PageStore>,
+    pub metadata: SegmentMetadata,
+    pub schema: Option<Arc<TabletSchema>>,
+    pub columns: Vec<OutputColumn>,
+    pub arrow: SchemaRef,
+    /// The last predicate and the rows it leaves: threads that share a scan prune once.
+    pruned: Mutex<Option<(Predicate, RowRanges)>>,
+}
+
+/// A column of the dataset.
+#[derive(Debug)]
+pub(crate) struct OutputColumn {
+    pub name: String,
+    pub column: Column,
+    /// Its number in [`SegmentMetadata::columns`], if the file has it as it is given.
+    pub stored: Option<usize>,
+    pub unique_id: i32,
+    /// Its zone maps and filters, kept once they have been read.
+    pub indexes: PageIndexes,
+}
+
+impl OutputColumn {
+    fn new(name: String, column: Column, stored: Option<usize>, unique_id: i32) -> Self {
+        Self { name, column, stored, unique_id, indexes: PageIndexes::default() }
+    }
+}
+
+impl SegmentReader {
+    /// Opens a segment whose columns are named by their unique ids.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::Corrupt`] if this is no segment or its footer is damaged.
+    pub fn open(source: SourceRef) -> Result<Self> {
+        Self::open_with_options(source, &SegmentReaderOptions::default())
+    }
+
+    /// Opens a segment.
+    ///
+    /// # Errors
+    /// As [`SegmentReader::open`]; [`pilaster_core::ErrorKind::InvalidInput`] if the schema does not fit the file.
+    pub fn open_with_options(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
+        let source: SourceRef = Arc::new(TailSource::read(source, TAIL_BYTES)?);
+        let metadata = SegmentMetadata::read(source.as_ref(), options.verify_checksums, &options.limits)?;
+        let store = Arc::new(PageStore {
+            source,
+            limits: options.limits.clone(),
+            verify_checksums: options.verify_checksums,
+            pages_end: metadata.pages_end,
+        });
+        let columns =
+            build_columns(&store, &metadata, options).at(store.name(), metadata.footer_start, FOOTER_PART)?;
+        let fields: Vec<Field> = columns.iter().map(|(field, _)| field.clone()).collect();
+        Ok(Self(Arc::new(Segment {
+            store,
+            metadata,
+            schema: options.schema.clone(),
+            columns: columns.into_iter().map(|(_, column)| column).collect(),
+            arrow: Arc::new(Schema::new(fields)),
+            pruned: Mutex::new(None),
+        })))
+    }
+
+    /// What the footer says.
+    pub fn metadata(&self) -> &SegmentMetadata {
+        &self.0.metadata
+    }
+
+    /// The rows that can match a predicate, as far as the indexes know.
+    ///
+    /// # Errors
+    /// If an index cannot be read, or the predicate does not fit the columns.
+    pub fn prune(&self, predicate: &Predicate) -> Result<RowRanges> {
+        let mut pruned = self.0.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, rows)) = pruned.as_ref()
+            && known == predicate
+        {
+            return Ok(rows.clone());
+        }
+        let rows = prune::prune(&self.0, predicate)?;
+        *pruned = Some((predicate.clone(), rows.clone()));
+        Ok(rows)
+    }
+}
+
+/// The columns of the dataset and their fields.
+fn build_columns(
+    store: &Arc<PageStore>,
+    metadata: &SegmentMetadata,
+    options: &SegmentReaderOptions,
+) -> Result<Vec<(Field, OutputColumn)>> {
+    let mut columns = Vec::new();
+    match &options.schema {
+        Some(schema) => {
+            for column in schema.columns.iter().filter(|column| column.visible || options.hidden) {
+                let stored = metadata.columns.iter().position(|meta| meta.unique_id == column.unique_id);
+                columns.push(named_column(store, metadata, column, stored)?);
+            }
+        }
+        None => {
+            for (number, meta) in metadata.columns.iter().enumerate().filter(|(_, meta)| meta.unique_id >= 0)
+            {
+                let column = stored_column(store, metadata, meta, None)?;
+                let name = meta.unique_id.to_string();
+                if columns.iter().any(|(field, _): &(Field, _)| *field.name() == name) {
+                    return Err(Error::corrupt(
+                        "columns of different unique ids",
+                        format!("two of id {name}"),
+                    ));
+                }
+                let field = Field::new(&name, column.arrow(), meta.is_nullable);
+                columns.push((field, OutputColumn::new(name, column, Some(number), meta.unique_id)));
+            }
+        }
+    }
+    for (column, path) in &options.variant_paths {
+        columns.push(path_column(&columns, column, path)?);
+    }
+    Ok(columns)
+}
+
+/// A column of the file, whatever its type.
+fn stored_column(
+    store: &Arc<PageStore>,
+    metadata: &SegmentMetadata,
+    meta: &ColumnMeta,
+    schema: Option<&SchemaColumn>,
+) -> Result<Column> {
+    if meta.num_rows != metadata.num_rows {
+        return Err(Error::corrupt(
+            format!("{} rows in the column of unique id {}", metadata.num_rows, meta.unique_id),
+            meta.num_rows,
+        ));
+    }
+    if meta.field_type == FieldType::Variant {
+        return Ok(Column::Variant(Arc::new(Variant::build(store, meta, &metadata.columns)?)));
+    }
+    Column::build(store, meta, schema)
+}
+
+/// A column of the schema: as the file has it, cast if its type was changed since, or a constant if it was added.
+fn named_column(
+    store: &Arc<PageStore>,
+    metadata: &SegmentMetadata,
+    schema: &SchemaColumn,
+    stored: Option<usize>,
+) -> Result<(Field, OutputColumn)> {
+    let meta = stored.and_then(|number| metadata.columns.get(number));
+    let Some(meta) = meta else {
+        let column = Column::missing(schema)?;
+        let is_nullable = schema.is_nullable || schema.default_value.is_none();
+        let field = Field::new(&schema.name, column.arrow(), is_nullable);
+        return Ok((field, OutputColumn::new(schema.name.clone(), column, None, schema.unique_id)));
+    };
+    let mut column = stored_column(store, metadata, meta, Some(schema))?;
+    let mut stored = stored;
+    let declared = FieldType::from_schema_name(&schema.type_name);
+    if declared != Some(meta.field_type) && meta.field_type != FieldType::AggState {
+        let wanted = schema_type(schema)?;
+        if wanted != column.arrow() {
+            column = Column::Cast(Box::new(column), wanted);
+            stored = None;
+        }
+    }
+    let field = Field::new(&schema.name, column.arrow(), meta.is_nullable || schema.is_nullable);
+    Ok((field, OutputColumn::new(schema.name.clone(), column, stored, schema.unique_id)))
+}
+
+/// `column['path']`
+fn path_column(columns: &[(Field, OutputColumn)], name: &str, path: &str) -> Result<(Field, OutputColumn)> {
+    let found = columns
+        .iter()
+        .find(|(field, _)| field.name() == name)
+        .map(|(_, output)| (&output.column, output.unique_id));
+    let Some((Column::Variant(variant), unique_id)) = found else {
+        return Err(Error::invalid(format!(
+            "there is no VARIANT column \"{name}\" to take ['{path}'] out of"
+        )));
+    };
+    let keys: Vec<String> = path.split('.').map(str::to_string).collect();
+    let column = match variant.typed(&keys) {
+        Some(typed) => typed.clone(),
+        None => Column::VariantPath(Arc::clone(variant), keys),
+    };
+    let full = format!("{name}['{path}']");
+    let field = Field::new(&full, column.arrow(), true);
+    Ok((field, OutputColumn::new(full, column, None, unique_id)))
+}
+
+impl Columns for SegmentReader {
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let output =
+            self.0.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
+        Ok(Box::new(output.column.cursor(wanted)))
+    }
+}
+
+impl Segment {
+    pub fn name(&self) -> &str {
+        self.store.name()
+    }
+
+    /// The metadata of a column of the dataset, if the file has it as it is given.
+    pub fn stored(&self, output: &OutputColumn) -> Option<&ColumnMeta> {
+        self.metadata.columns.get(output.stored?)
+    }
+
+    fn splits(&self) -> Vec<Split> {
+        let rows = self.metadata.num_rows;
+        let count = rows.div_ceil(SPLIT_ROWS);
+        let bytes = self.metadata.file_bytes.checked_div(count).unwrap_or_default();
+        (0..count)
+            .map(|number| {
+                let start = number.saturating_mul(SPLIT_ROWS);
+                Split { rows: Some(start..start.saturating_add(SPLIT_ROWS).min(rows)), bytes }
+            })
+            .collect()
+    }
+}
+
+impl Dataset for SegmentReader {
+    fn format(&self) -> &'static str {
+        "doris segment"
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.0.arrow)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        Some(self.0.metadata.num_rows)
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.0.metadata.file_bytes
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        Ok(self.0.splits())
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let mut wanted = request.wanted_rows(self.0.metadata.num_rows, &self.0.splits())?;
+        if let Some(predicate) = &request.predicate {
+            match (self.prune(predicate), &request.on_damage) {
+                (Ok(rows), _) => wanted = wanted.intersect(&rows),
+                // A damaged index costs time, not rows.
+                (Err(error), OnDamage::Skip(_)) if error.is_damage() => {}
+                (Err(error), _) => return Err(error),
+            }
+        }
+        positional::scan(self, &self.0.arrow, request, &wanted)
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        Ok(verify::verify(&self.0, depth, progress))
+    }
+
+    fn describe(&self) -> Result<Node> {
+        describe::describe(&self.0)
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        describe::pages(&self.0)
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        describe::column_statistics(&self.0)
+    }
+}

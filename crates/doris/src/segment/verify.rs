@@ -1,0 +1,148 @@
+//! Looking for damage in a segment.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::verify::{Finding, Severity};
+use pilaster_core::{Error, Progress, RowRanges, VerifyDepth, VerifyReport};
+
+use super::decode::Form;
+use super::footer::SegmentMetadata;
+use super::page::PageStore;
+use super::reader::Segment;
+use super::structure::{self, StructurePage};
+
+/// Looks at everything `depth` asks for.
+pub(super) fn verify(segment: &Segment, depth: VerifyDepth, progress: &dyn Progress) -> VerifyReport {
+    progress.set_total(segment.metadata.file_bytes);
+    let mut check = Check {
+        segment,
+        // Checksums are what is being looked for, however the file was opened.
+        store: PageStore { verify_checksums: true, ..segment.store.as_ref().clone() },
+        progress,
+        report: VerifyReport { files: 1, ..VerifyReport::default() },
+    };
+    check.footer();
+    let pages = check.structure();
+    check.coverage(&pages);
+    if depth >= VerifyDepth::Checksums {
+        check.pages(&pages);
+    }
+    if depth >= VerifyDepth::Values && check.report.is_sound() {
+        check.values();
+    }
+    check.report
+}
+
+struct Check<'a> {
+    segment: &'a Segment,
+    store: PageStore,
+    progress: &'a dyn Progress,
+    report: VerifyReport,
+}
+
+impl Check<'_> {
+    fn found(&mut self, error: &Error, rows: Option<Range<u64>>) {
+        let finding = Finding::from_error(error, self.segment.name(), rows);
+        if !self.report.findings.contains(&finding) {
+            self.report.findings.push(finding);
+        }
+    }
+
+    fn warn(&mut self, offset: u64, message: String) {
+        self.report.findings.push(Finding {
+            severity: Severity::Warning,
+            path: Arc::from(self.segment.name()),
+            offset,
+            part: "segment pages".to_string(),
+            message,
+            rows: None,
+        });
+    }
+
+    /// A file that was opened without comparing checksums has its footer compared now.
+    fn footer(&mut self) {
+        let metadata = &self.segment.metadata;
+        let read = SegmentMetadata::read(self.store.source.as_ref(), true, &self.store.limits);
+        self.report.checksums = self.report.checksums.saturating_add(1);
+        self.report.bytes =
+            self.report.bytes.saturating_add(metadata.file_bytes.saturating_sub(metadata.footer_start));
+        if let Err(error) = read {
+            self.found(&error, None);
+        }
+    }
+
+    fn structure(&mut self) -> Vec<StructurePage> {
+        let mut failures = Vec::new();
+        let pages = structure::walk(self.segment, &mut |error| failures.push(error));
+        for error in &failures {
+            self.found(error, None);
+        }
+        pages
+    }
+
+    /// Every byte before the footer belongs to exactly one page.
+    fn coverage(&mut self, pages: &[StructurePage]) {
+        for page in pages {
+            if let Err(error) = self.store.check_pointer(page.pointer, page.kind) {
+                self.found(&error, page.rows.clone());
+            }
+        }
+        if !self.report.findings.is_empty() {
+            return;
+        }
+        let mut ranges: Vec<_> = pages.iter().map(|page| page.pointer.range()).collect();
+        // Two indexes may hang from one page.
+        ranges.sort_by_key(|range| (range.start, range.end));
+        ranges.dedup();
+        let mut at = 0;
+        for range in ranges {
+            if range.start != at {
+                self.warn(
+                    at,
+                    format!("expected a page at byte {at}, found the next one at byte {}", range.start),
+                );
+            }
+            at = range.end;
+        }
+        if at != self.segment.metadata.pages_end {
+            self.warn(
+                at,
+                format!("expected pages up to byte {}, found none", self.segment.metadata.pages_end),
+            );
+        }
+    }
+
+    fn pages(&mut self, pages: &[StructurePage]) {
+        for page in pages {
+            self.report.blocks = self.report.blocks.saturating_add(1);
+            self.report.bytes = self.report.bytes.saturating_add(u64::from(page.pointer.size));
+            self.report.checksums = self.report.checksums.saturating_add(1);
+            self.progress.advance(u64::from(page.pointer.size));
+            if let Err(error) = self.store.read(page.pointer, page.kind, page.compression) {
+                self.found(&error, page.rows.clone());
+            }
+        }
+    }
+
+    /// Every value of every column of the dataset, by the way a scan takes.
+    fn values(&mut self) {
+        let rows = self.segment.metadata.num_rows;
+        for output in &self.segment.columns {
+            let mut cursor = output.column.cursor(&RowRanges::none());
+            for (lost, error) in cursor.damages(&(0..rows)) {
+                self.found(&error, Some(lost));
+            }
+            let mut start = 0;
+            while start < rows && self.report.is_sound() {
+                let end = start.saturating_add(DEFAULT_BATCH_SIZE as u64).min(rows);
+                if let Err(error) = cursor.read_form(start..end, Form::Wanted) {
+                    self.found(&error, Some(start..end));
+                }
+                start = end;
+            }
+        }
+        self.report.rows = rows;
+    }
+}

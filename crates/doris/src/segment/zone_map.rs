@@ -1,0 +1,90 @@
+//! Smallest and largest values of a segment and of its pages.
+//!
+//! Bounds are text: numbers in decimal digits (decimals without their point, except the old one), dates as
+//! `YYYY-MM-DD`, strings as they are but cut to 512 bytes, the last byte of a cut upper bound increased by one.
+
+use std::sync::Arc;
+
+use arrow_array::types::{Decimal128Type, Decimal256Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, StringArray, StringViewArray};
+use arrow_buffer::i256;
+use arrow_cast::cast;
+use arrow_schema::DataType;
+use pilaster_core::Result;
+
+use super::cells::Cell;
+use crate::messages::ZoneMapPb;
+
+/// Strings are cut to this many bytes.
+pub(crate) const CUT_BYTES: usize = 512;
+
+/// For each zone a value that none in it is below and one that none is above, null where not known; `None` for types
+/// whose bounds say nothing about their order in Arrow.
+pub(crate) fn bounds(cell: &Cell, zones: &[ZoneMapPb]) -> Result<(Option<ArrayRef>, Option<ArrayRef>)> {
+    let known = |zone: &ZoneMapPb| zone.has_not_null != Some(false) && zone.pass_all != Some(true);
+    let side = |bound: &dyn Fn(&ZoneMapPb) -> Option<&[u8]>, is_max: bool| -> Result<Option<ArrayRef>> {
+        let texts: Vec<Option<&[u8]>> =
+            zones.iter().map(|zone| bound(zone).filter(|_| known(zone))).collect();
+        parse(cell, &texts, is_max)
+    };
+    Ok((side(&|zone| zone.min.as_deref(), false)?, side(&|zone| zone.max.as_deref(), true)?))
+}
+
+fn parse(cell: &Cell, texts: &[Option<&[u8]>], is_max: bool) -> Result<Option<ArrayRef>> {
+    let as_text = || texts.iter().map(|text| std::str::from_utf8((*text)?).ok());
+    Ok(Some(match cell {
+        Cell::Bool => Arc::new(
+            as_text()
+                .map(|text| {
+                    Some(match text? {
+                        "0" => false,
+                        "1" => true,
+                        _ => return None,
+                    })
+                })
+                .collect::<BooleanArray>(),
+        ),
+        Cell::LargeInt => {
+            let values: PrimitiveArray<Decimal256Type> =
+                as_text().map(|text| i256::from_string(text?)).collect();
+            Arc::new(values.with_data_type(cell.arrow()))
+        }
+        Cell::Decimal { width: 32, .. } => {
+            let values: PrimitiveArray<Decimal256Type> =
+                as_text().map(|text| i256::from_string(text?)).collect();
+            Arc::new(values.with_data_type(cell.arrow()))
+        }
+        Cell::Decimal { .. } => {
+            let values: PrimitiveArray<Decimal128Type> = as_text().map(|text| text?.parse().ok()).collect();
+            Arc::new(values.with_data_type(cell.arrow()))
+        }
+        Cell::Text | Cell::Char => {
+            let values = texts.iter().map(|text| string_bound((*text)?, is_max));
+            Arc::new(values.collect::<StringViewArray>())
+        }
+        Cell::Number(DataType::Float32 | DataType::Float64, _) => return Ok(None),
+        Cell::Number(..)
+        | Cell::Date
+        | Cell::DateV2
+        | Cell::DateTime
+        | Cell::DateTimeV2
+        | Cell::TimestampTz
+        | Cell::DecimalV2 => {
+            // What does not parse becomes null, which is "not known".
+            cast(&as_text().collect::<StringArray>(), &cell.arrow())?
+        }
+        Cell::Ipv4 | Cell::Ipv6 | Cell::Bytes | Cell::Jsonb => return Ok(None),
+    }))
+}
+
+/// A bound of strings as text; `None` if it is none.
+fn string_bound(bytes: &[u8], is_max: bool) -> Option<&str> {
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
+    let bytes = bytes.get(..length)?;
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        // The beginning of a string is not above it.
+        Err(error) if !is_max => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok(),
+        Err(_) => None,
+    }
+}

@@ -1,0 +1,50 @@
+//! Zstandard frames.
+
+use super::{Codec, wrong_length};
+use crate::{DecodeError, Result};
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::CParameter;
+
+const LEVEL: i32 = 3;
+
+thread_local! {
+    // Contexts are large and made once per thread; a machine without memory for one gets an error at each use.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let failed =
+        |error: std::io::Error| DecodeError::new(0, "a block that Zstandard can hold", error.to_string());
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let compressor = match kept {
+            Some(compressor) => compressor,
+            None => {
+                let mut compressor = Compressor::new(LEVEL).map_err(failed)?;
+                compressor.set_parameter(CParameter::ChecksumFlag(true)).map_err(failed)?;
+                kept.insert(compressor)
+            }
+        };
+        out.extend(compressor.compress(src).map_err(failed)?);
+        Ok(())
+    })
+}
+
+pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
+    let failed = |error: std::io::Error| DecodeError::new(0, "a Zstandard frame", error.to_string());
+    if src.is_empty() {
+        return Err(wrong_length(Codec::Zstd, dst.len(), "no bytes"));
+    }
+    let length = DECOMPRESSOR.with_borrow_mut(|kept| {
+        let decompressor = match kept {
+            Some(decompressor) => decompressor,
+            None => kept.insert(Decompressor::new().map_err(failed)?),
+        };
+        decompressor.decompress_to_buffer(src, dst).map_err(failed)
+    })?;
+    if length != dst.len() {
+        return Err(wrong_length(Codec::Zstd, dst.len(), length));
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Where Apache Doris plugs in: which files are its own and how they are opened.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pilaster_core::error::AtPosition;
+use pilaster_core::{DatasetRef, Error, Result, SourceRef};
+use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
+pub use pilaster_doris::{KeysType, SchemaColumn, TabletSchema};
+
+use crate::detect::Format;
+use crate::formats::Driver;
+use crate::open::OpenOptions;
+use crate::output::OutputFormat;
+
+/// Apache Doris: segments.
+#[derive(Debug)]
+pub(crate) struct Doris;
+
+impl Driver for Doris {
+    fn name(&self) -> &'static str {
+        "doris"
+    }
+
+    fn reads(&self, format: Format) -> bool {
+        format == Format::DorisSegment
+    }
+
+    fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
+        let doris = options.doris();
+        if options.schema().is_some() && doris.schema.is_none() {
+            let message = "a Doris segment is joined to its schema by unique ids: give it as a tablet schema, with \"unique_id\" for each column";
+            return Err(Error::invalid(message).at(source.name(), 0, ""));
+        }
+        let mut reader_options = SegmentReaderOptions::default()
+            .with_schema(doris.schema.clone())
+            .with_hidden(doris.hidden)
+            .with_verify_checksums(options.verify_checksums())
+            .with_limits(options.limits().clone());
+        for (column, path) in &doris.variant_paths {
+            reader_options = reader_options.with_variant_path(column, path);
+        }
+        Ok(Arc::new(SegmentReader::open_with_options(source, &reader_options)?))
+    }
+
+    fn writes(&self, _format: OutputFormat) -> bool {
+        false
+    }
+}
+
+/// What only Doris's files need to know to be opened.
+#[derive(Debug, Clone, Default)]
+pub struct DorisOptions {
+    schema: Option<Arc<TabletSchema>>,
+    hidden: bool,
+    variant_paths: Vec<(String, String)>,
+}
+
+impl DorisOptions {
+    /// Names, order and visibility of columns, which a segment does not know.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Option<Arc<TabletSchema>>) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// Whether columns that queries do not see are given too.
+    #[must_use]
+    pub fn with_hidden(mut self, hidden: bool) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
+    /// Adds a column `column['path']` with one path of a VARIANT column.
+    #[must_use]
+    pub fn with_variant_path(mut self, column: impl Into<String>, path: impl Into<String>) -> Self {
+        self.variant_paths.push((column.into(), path.into()));
+        self
+    }
+}
+
+/// Reads a tablet schema in its JSON form from a file.
+///
+/// # Errors
+/// If the file cannot be read or is no such schema.
+pub fn read_schema(path: impl AsRef<Path>) -> Result<Arc<TabletSchema>> {
+    let name = path.as_ref().display().to_string();
+    let json = std::fs::read(path.as_ref()).at(&name, 0, "")?;
+    Ok(Arc::new(TabletSchema::parse_json(&json).at(&name, 0, "")?))
+}
+
+impl OpenOptions {
+    /// What only Doris's files need to know.
+    #[must_use]
+    pub fn with_doris(mut self, doris: DorisOptions) -> Self {
+        self.formats.doris = doris;
+        self
+    }
+
+    /// What only Doris's files need to know.
+    pub fn doris(&self) -> &DorisOptions {
+        &self.formats.doris
+    }
+}

@@ -1,0 +1,79 @@
+//! Doris segments through the facade: found by content, named by a schema, converted without loss.
+#![cfg(feature = "doris")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests compute with known values and stop at the first surprise"
+)]
+
+use std::path::PathBuf;
+
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
+use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
+use pilaster::core::progress::Silent;
+use pilaster::doris::{DorisOptions, read_schema};
+use pilaster::{DatasetRef, OpenOptions, OutputFormat, ScanRequest};
+
+fn goldens() -> Option<PathBuf> {
+    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = std::env::var_os("PILASTER_GOLDENS")
+        .map_or_else(|| workspace.join("../shared/goldens"), PathBuf::from)
+        .join("doris");
+    if root.is_dir() {
+        return Some(root);
+    }
+    assert!(
+        std::env::var("CI").as_deref() != Ok("true"),
+        "CI must have the golden files: set PILASTER_GOLDENS"
+    );
+    eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", root.display());
+    None
+}
+
+fn rows(dataset: &DatasetRef) -> RecordBatch {
+    let reader = dataset.scan().read().unwrap();
+    let schema = reader.schema();
+    let batches: Vec<_> = reader.map(|batch| batch.unwrap()).collect();
+    concat_batches(&schema, &batches).unwrap()
+}
+
+#[test]
+fn segments_are_found_by_content_and_named_by_a_schema() {
+    let Some(root) = goldens() else { return };
+    let folder = root.join("segment/all_scalar_values_v3_nullable_with_bloom_horizontal");
+    let segment = folder.join("segment_0.dat").display().to_string();
+    let bare = pilaster::open(&segment).unwrap();
+    assert_eq!(bare.format(), "doris segment");
+    assert_eq!(bare.schema().field(0).name(), "0");
+    let doris = DorisOptions::default().with_schema(Some(read_schema(folder.join("schema.json")).unwrap()));
+    let named = OpenOptions::default().with_doris(doris).open(&segment).unwrap();
+    assert_eq!(named.schema().field(0).name(), "k");
+    assert_eq!(rows(&bare).num_rows(), 3);
+}
+
+#[test]
+fn every_segment_becomes_parquet_and_comes_back() {
+    let Some(root) = goldens() else { return };
+    let mut converted = 0;
+    for folder in std::fs::read_dir(root.join("segment")).unwrap().map(|entry| entry.unwrap().path()) {
+        let doris = DorisOptions::default()
+            .with_schema(Some(read_schema(folder.join("schema.json")).unwrap()))
+            .with_hidden(true);
+        let segment = folder.join("segment_0.dat").display().to_string();
+        let dataset = OpenOptions::default().with_doris(doris).open(&segment).unwrap();
+        let target = tempfile::tempdir().unwrap();
+        let path = target.path().join("rows.parquet");
+        let to = ConvertTarget::new(&path, OutputFormat::Parquet);
+        convert(dataset.as_ref(), &ScanRequest::default(), &to, &ConvertOptions::default(), &Silent)
+            .unwrap_or_else(|error| panic!("{segment}: {error}"));
+        let again = pilaster::open(&path.display().to_string()).unwrap();
+        assert_eq!(rows(&again).columns(), rows(&dataset).columns(), "{segment}");
+        converted += 1;
+    }
+    assert!(converted >= 54, "{converted} segments");
+}
