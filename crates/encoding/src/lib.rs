@@ -14,7 +14,8 @@
 //! | [`bitshuffle`] | transposed bits in LZ4 sub-blocks |
 //! | [`prefix`] | byte strings that share their beginning with the one before |
 //! | [`dictionary`] | distinct words and their codes |
-//! | [`codec`] | LZ4, Snappy and zlib blocks |
+//! | [`thrift`] | structs in the Thrift compact protocol |
+//! | [`codec`] | LZ4, Snappy, zlib, gzip and Zstandard blocks |
 //! | [`checksum`] | CRC-32C |
 //! | [`utf8`] | text checks over whole buffers |
 //!
@@ -73,6 +74,7 @@ pub mod group_varint;
 pub mod plain;
 pub mod prefix;
 pub mod rle;
+pub mod thrift;
 pub mod utf8;
 pub mod varint;
 #[cfg(feature = "arrow")]

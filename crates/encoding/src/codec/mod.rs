@@ -5,12 +5,20 @@
 //! | [`Codec::Lz4`] | raw LZ4 block: no frame, no size | always there |
 //! | [`Codec::Snappy`] | raw Snappy: no framing; begins with its own uncompressed length | `snappy` |
 //! | [`Codec::Zlib`] | zlib stream: two header bytes, Adler-32 at the end; written with level 6 | `zlib` |
+//! | [`Codec::Gzip`] | gzip (RFC 1952): one member is written, several are read; written with level 6 | `zlib` |
+//! | [`Codec::Zstd`] | one Zstandard frame with its content size; written with level 3 | `zstd` |
+//!
+//! [`Codec::decompress_sized`] is for formats that leave the length to the codec.
 
+#[cfg(feature = "zlib")]
+mod gzip;
 pub(crate) mod lz4;
 #[cfg(feature = "snappy")]
 mod snappy;
 #[cfg(feature = "zlib")]
 mod zlib;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 use crate::{DecodeError, Result};
 use std::fmt;
@@ -26,11 +34,15 @@ pub enum Codec {
     Snappy,
     /// zlib stream.
     Zlib,
+    /// gzip file format.
+    Gzip,
+    /// One Zstandard frame.
+    Zstd,
 }
 
 impl Codec {
     /// Every codec, whether its feature is on or not.
-    pub const ALL: [Self; 3] = [Self::Lz4, Self::Snappy, Self::Zlib];
+    pub const ALL: [Self; 5] = [Self::Lz4, Self::Snappy, Self::Zlib, Self::Gzip, Self::Zstd];
 
     /// Its name in lower case.
     #[must_use]
@@ -39,6 +51,8 @@ impl Codec {
             Self::Lz4 => "lz4",
             Self::Snappy => "snappy",
             Self::Zlib => "zlib",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
         }
     }
 
@@ -51,6 +65,8 @@ impl Codec {
             Self::Lz4 => lz4::compress(src, out),
             Self::Snappy => snappy::compress(src, out),
             Self::Zlib => zlib::compress(src, out),
+            Self::Gzip => gzip::compress(src, out),
+            Self::Zstd => zstd::compress(src, out),
         }
     }
 
@@ -75,6 +91,33 @@ impl Codec {
             Self::Lz4 => lz4::decompress(src, dst),
             Self::Snappy => snappy::decompress(src, dst),
             Self::Zlib => zlib::decompress(src, dst),
+            Self::Gzip => gzip::decompress(src, dst),
+            Self::Zstd => zstd::decompress(src, dst),
+        }
+    }
+
+    /// Decompresses all of `src`, whose length is known to the codec alone: Snappy, gzip and Zstandard say it. No more than
+    /// `max_len` bytes are reserved.
+    ///
+    /// # Errors
+    /// As [`Codec::decompress`]; if there are more than `max_len` bytes; or if the codec does not store a length.
+    pub fn decompress_sized(self, src: &[u8], max_len: usize) -> Result<Vec<u8>> {
+        let promised = match self {
+            Self::Lz4 | Self::Zlib => {
+                return Err(DecodeError::new(0, "a codec that says how long its content is", self.name()));
+            }
+            Self::Snappy => snappy::content_length(src)?,
+            // The last four bytes are the length of the last member, which is all a writer makes.
+            Self::Gzip => u64::from(src.last_chunk().map_or(0, |chunk| u32::from_le_bytes(*chunk))),
+            Self::Zstd => zstd::content_length(src)?,
+        };
+        match usize::try_from(promised) {
+            Ok(length) if length <= max_len => {
+                let mut out = vec![0; length];
+                self.decompress(src, &mut out)?;
+                Ok(out)
+            }
+            _ => Err(wrong_length(self, max_len, format_args!("{promised} bytes"))),
         }
     }
 }
@@ -93,7 +136,7 @@ impl FromStr for Codec {
         Self::ALL
             .into_iter()
             .find(same)
-            .ok_or_else(|| DecodeError::new(0, "lz4, snappy or zlib", format!("{name:?}")))
+            .ok_or_else(|| DecodeError::new(0, "lz4, snappy, zlib, gzip or zstd", format!("{name:?}")))
     }
 }
 
@@ -101,39 +144,34 @@ fn wrong_length(codec: Codec, expected: usize, found: impl fmt::Display) -> Deco
     DecodeError::new(0, format!("{codec} data of {expected} bytes"), format!("{found}"))
 }
 
-#[cfg(not(feature = "snappy"))]
-mod snappy {
-    use crate::{DecodeError, Result};
+/// Stands in for codecs that were left out of the build.
+macro_rules! left_out {
+    ($($feature:literal $name:ident),*) => {$(
+        #[cfg(not(feature = $feature))]
+        mod $name {
+            use crate::{DecodeError, Result};
 
-    fn missing() -> DecodeError {
-        DecodeError::new(0, "a build with the feature `snappy`", "a snappy block")
-    }
+            fn missing() -> DecodeError {
+                let expected = concat!("a build with the feature `", $feature, "`");
+                DecodeError::new(0, expected, concat!("a ", stringify!($name), " block"))
+            }
 
-    pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
-        Err(missing())
-    }
+            pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
+                Err(missing())
+            }
 
-    pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
-        Err(missing())
-    }
+            pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
+                Err(missing())
+            }
+
+            #[allow(dead_code, reason = "not every codec stores a length")]
+            pub(super) fn content_length(_: &[u8]) -> Result<u64> {
+                Err(missing())
+            }
+        }
+    )*};
 }
-
-#[cfg(not(feature = "zlib"))]
-mod zlib {
-    use crate::{DecodeError, Result};
-
-    fn missing() -> DecodeError {
-        DecodeError::new(0, "a build with the feature `zlib`", "a zlib block")
-    }
-
-    pub(super) fn compress(_: &[u8], _: &mut Vec<u8>) -> Result<()> {
-        Err(missing())
-    }
-
-    pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
-        Err(missing())
-    }
-}
+left_out!("snappy" snappy, "zlib" zlib, "zlib" gzip, "zstd" zstd);
 
 #[cfg(test)]
 mod tests {
@@ -144,7 +182,8 @@ mod tests {
         Codec::ALL.into_iter().filter(|codec| match codec {
             Codec::Lz4 => true,
             Codec::Snappy => cfg!(feature = "snappy"),
-            Codec::Zlib => cfg!(feature = "zlib"),
+            Codec::Zlib | Codec::Gzip => cfg!(feature = "zlib"),
+            Codec::Zstd => cfg!(feature = "zstd"),
         })
     }
 
@@ -154,7 +193,7 @@ mod tests {
             assert_eq!(codec.to_string().parse(), Ok(codec));
             assert_eq!(codec.name().to_uppercase().parse(), Ok(codec));
         }
-        assert!("zstd".parse::<Codec>().is_err());
+        assert!("brotli".parse::<Codec>().is_err());
     }
 
     #[test]
@@ -202,6 +241,10 @@ mod tests {
                 let mut again = vec![0; bytes.len()];
                 codec.decompress(packed, &mut again).unwrap();
                 prop_assert_eq!(&again, &bytes);
+                if !matches!(codec, Codec::Lz4 | Codec::Zlib) {
+                    prop_assert_eq!(&codec.decompress_sized(packed, bytes.len()).unwrap(), &bytes);
+                    prop_assert!(bytes.is_empty() || codec.decompress_sized(packed, bytes.len() - 1).is_err());
+                }
                 // Another length, a cut and an addition are all refused.
                 prop_assert!(codec.decompress(packed, &mut vec![0; bytes.len() + 1]).is_err());
                 if !bytes.is_empty() {
@@ -221,6 +264,7 @@ mod tests {
                 let at = flip.index(packed.len());
                 packed[at] ^= bytes.first().copied().unwrap_or(1);
                 let _ = codec.decompress(&packed, &mut vec![0; bytes.len()]);
+                let _ = codec.decompress_sized(&packed, 10_000);
             }
         }
     }
