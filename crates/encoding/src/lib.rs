@@ -18,6 +18,7 @@
 //! | [`dictionary`] | distinct words and their codes |
 //! | [`levels`] | numbers below 128 of a fixed width in bits, a byte each in memory |
 //! | [`spread`] | dense values put where a bitmap says |
+//! | [`thrift`] | structs in the Thrift compact protocol |
 //! | [`codec`] | LZ4, Snappy, zlib, gzip, LZO and Zstandard blocks |
 //! | [`checksum`] | CRC-32C, CRC-32 |
 //! | [`utf8`] | text checks over whole buffers |
@@ -84,6 +85,7 @@ pub mod prefix;
 pub mod prefixed;
 pub mod rle;
 pub mod spread;
+pub mod thrift;
 pub mod utf8;
 pub mod varint;
 #[cfg(feature = "arrow")]

@@ -9,6 +9,8 @@
 //! | [`Codec::Lzo`] | raw LZO1X stream with its end mark `11 00 00`: no frame, no size | `lzo` |
 //! | [`Codec::Lz4Frame`] | one LZ4 frame: header, blocks, end mark | `lz4-frame` |
 //! | [`Codec::Zstd`] | Zstandard frames; written as one with level 3, content size and checksum | `zstd` |
+//!
+//! [`Codec::decompress_sized`] is for formats that leave the length to the codec.
 
 #[cfg(feature = "zlib")]
 mod gzip;
@@ -110,6 +112,31 @@ impl Codec {
             Self::Zstd => zstd::decompress(src, dst),
         }
     }
+
+    /// Decompresses all of `src`, whose length is known to the codec alone: Snappy, gzip and Zstandard say it. No more than
+    /// `max_len` bytes are reserved.
+    ///
+    /// # Errors
+    /// As [`Codec::decompress`]; if there are more than `max_len` bytes; or if the codec does not store a length.
+    pub fn decompress_sized(self, src: &[u8], max_len: usize) -> Result<Vec<u8>> {
+        let promised = match self {
+            Self::Lz4 | Self::Lz4Frame | Self::Lzo | Self::Zlib => {
+                return Err(DecodeError::new(0, "a codec that says how long its content is", self.name()));
+            }
+            Self::Snappy => snappy::content_length(src)?,
+            // The last four bytes are the length of the last member, which is all a writer makes.
+            Self::Gzip => u64::from(src.last_chunk().map_or(0, |chunk| u32::from_le_bytes(*chunk))),
+            Self::Zstd => zstd::content_length(src)?,
+        };
+        match usize::try_from(promised) {
+            Ok(length) if length <= max_len => {
+                let mut out = vec![0; length];
+                self.decompress(src, &mut out)?;
+                Ok(out)
+            }
+            _ => Err(wrong_length(self, max_len, format_args!("{promised} bytes"))),
+        }
+    }
 }
 
 impl fmt::Display for Codec {
@@ -151,6 +178,11 @@ macro_rules! left_out {
             }
 
             pub(super) fn decompress(_: &[u8], _: &mut [u8]) -> Result<()> {
+                Err(missing())
+            }
+
+            #[allow(dead_code, reason = "not every codec stores a length")]
+            pub(super) fn content_length(_: &[u8]) -> Result<u64> {
                 Err(missing())
             }
         }
@@ -228,6 +260,10 @@ mod tests {
                 let mut again = vec![0; bytes.len()];
                 codec.decompress(packed, &mut again).unwrap();
                 prop_assert_eq!(&again, &bytes);
+                if !matches!(codec, Codec::Lz4 | Codec::Zlib) {
+                    prop_assert_eq!(&codec.decompress_sized(packed, bytes.len()).unwrap(), &bytes);
+                    prop_assert!(bytes.is_empty() || codec.decompress_sized(packed, bytes.len() - 1).is_err());
+                }
                 // Another length, a cut and an addition are all refused.
                 prop_assert!(codec.decompress(packed, &mut vec![0; bytes.len() + 1]).is_err());
                 if !bytes.is_empty() {
@@ -247,6 +283,7 @@ mod tests {
                 let at = flip.index(packed.len());
                 packed[at] ^= bytes.first().copied().unwrap_or(1);
                 let _ = codec.decompress(&packed, &mut vec![0; bytes.len()]);
+                let _ = codec.decompress_sized(&packed, 10_000);
             }
         }
     }

@@ -21,6 +21,15 @@ pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
+/// The length the block begins with.
+pub(super) fn content_length(src: &[u8]) -> Result<u64> {
+    match decompress_len(src) {
+        Ok(length) if !src.is_empty() => Ok(length as u64),
+        Ok(_) => Err(DecodeError::new(0, "a snappy block", "no bytes at all")),
+        Err(error) => Err(DecodeError::new(0, "a snappy block", error.to_string())),
+    }
+}
+
 pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
     let fail = |error: snap::Error| wrong_length(Codec::Snappy, dst.len(), error);
     let own_len = decompress_len(src).map_err(fail)?;

@@ -4,8 +4,9 @@ use super::{Codec, wrong_length};
 use crate::{DecodeError, Result};
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::CParameter;
+use zstd::zstd_safe::{CParameter, get_frame_content_size};
 
+/// What the zstd program and the systems that use it take unless told otherwise.
 const LEVEL: i32 = 3;
 
 thread_local! {
@@ -47,4 +48,13 @@ pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
         return Err(wrong_length(Codec::Zstd, dst.len(), length));
     }
     Ok(())
+}
+
+/// The length the frame's header promises.
+pub(super) fn content_length(src: &[u8]) -> Result<u64> {
+    match get_frame_content_size(src) {
+        Ok(Some(length)) => Ok(length),
+        Ok(None) => Err(DecodeError::new(0, "a zstd frame that says how long its content is", "no length")),
+        Err(_) => Err(DecodeError::new(0, "a zstd frame", "other bytes")),
+    }
 }

@@ -1,0 +1,251 @@
+//! One column, read by row position.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, new_empty_array};
+use bytes::Bytes;
+use pilaster_core::positional::ColumnCursor;
+use pilaster_core::{Error, Result, RowRanges};
+
+use super::chunk::{CHUNK_PART, Chunk};
+use super::layout::{Blocklet, CarbonFile, read_block};
+use super::page::{PageDecoder, PageValues};
+use super::types::{CarbonType, ColumnNode};
+
+/// Chunk headers that planning has read already, by blocklet and chunk.
+pub(crate) type KnownChunks = HashMap<(usize, usize), Arc<Chunk>>;
+
+/// Reads a column page by page.
+pub(crate) struct PageCursor {
+    file: Arc<CarbonFile>,
+    column: usize,
+    /// Rows that will surely be read.
+    wanted: RowRanges,
+    known: Arc<KnownChunks>,
+    blocklet: Option<OpenBlocklet>,
+    page: Option<OpenPage>,
+    /// What [`PageCursor::probe`] found wrong with the page it looked at last.
+    damage: Option<(Range<u64>, String)>,
+}
+
+/// The chunks of a column in one blocklet.
+struct OpenBlocklet {
+    number: usize,
+    chunks: Vec<OpenChunk>,
+}
+
+struct OpenChunk {
+    chunk: Arc<Chunk>,
+    carbon_type: CarbonType,
+    /// All its pages, if they were read together: where the bytes begin, and they.
+    body: Option<(u64, Bytes)>,
+}
+
+struct OpenPage {
+    rows: Range<u64>,
+    values: PageValues,
+}
+
+/// The types of the chunks of a column, in the order of [`ColumnNode::chunks`].
+fn chunk_types(node: &ColumnNode, types: &mut Vec<(usize, CarbonType)>) {
+    types.push((node.chunk, node.carbon_type));
+    types.extend(node.entries_chunk.map(|chunk| (chunk, CarbonType::Struct)));
+    node.children.iter().for_each(|child| chunk_types(child, types));
+}
+
+impl OpenBlocklet {
+    /// Reads the headers of the chunks of `node`; all pages too, if every row of the blocklet is `wanted`.
+    fn open(
+        file: &CarbonFile,
+        number: usize,
+        node: &ColumnNode,
+        wanted: &RowRanges,
+        known: &KnownChunks,
+    ) -> Result<Self> {
+        let missing =
+            || Error::invalid(format!("no blocklet number {number}")).at(file.name(), 0, CHUNK_PART);
+        let blocklet = file.blocklets.get(number).ok_or_else(missing)?;
+        let mut types = Vec::new();
+        chunk_types(node, &mut types);
+        let whole = RowRanges::one(blocklet.rows.clone());
+        let reads_all = wanted.intersect(&whole) == whole;
+        let chunks = types
+            .into_iter()
+            .map(|(chunk, carbon_type)| {
+                open_chunk(file, blocklet, chunk, carbon_type, reads_all, known.get(&(number, chunk)))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { number, chunks })
+    }
+
+    /// Decodes a page of the column.
+    fn decode(&self, file: &CarbonFile, node: &ColumnNode, page: usize, rows: usize) -> Result<PageValues> {
+        let places: Vec<_> = self
+            .chunks
+            .iter()
+            .map(|open| match (&open.body, open.chunk.pages.get(page)) {
+                (None, Some(range)) => range.clone(),
+                _ => 0..0,
+            })
+            .collect();
+        for place in &places {
+            file.limits.block(place.end.saturating_sub(place.start))?;
+        }
+        let fetched = file.source.read_many(&places)?;
+        let pages = |chunk: usize| {
+            let found = self.chunks.iter().zip(&fetched).find(|(open, _)| open.chunk.number == chunk);
+            let Some((open, bytes)) = found else {
+                return Err(Error::invalid(format!("chunk {chunk} is of another column")));
+            };
+            let bytes = match (&open.body, open.chunk.pages.get(page)) {
+                (Some((start, body)), Some(range)) => slice(body, *start, range),
+                _ => Some(bytes.clone()),
+            };
+            let bytes = bytes.ok_or_else(|| Error::corrupt("a page inside its chunk", "another place"))?;
+            open.chunk.page(file, page, bytes, open.carbon_type)
+        };
+        PageDecoder { limits: &file.limits, pages: &pages }.decode(node, Some(rows))
+    }
+}
+
+fn slice(body: &Bytes, start: u64, range: &Range<u64>) -> Option<Bytes> {
+    let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
+    let to = usize::try_from(range.end.checked_sub(start)?).ok()?;
+    (from <= to && to <= body.len()).then(|| body.slice(from..to))
+}
+
+fn open_chunk(
+    file: &CarbonFile,
+    blocklet: &Blocklet,
+    number: usize,
+    carbon_type: CarbonType,
+    reads_all: bool,
+    known: Option<&Arc<Chunk>>,
+) -> Result<OpenChunk> {
+    let place = blocklet.chunks.get(number);
+    // A chunk over the limit is read page by page; the pages of a file that was cut off may not all be there.
+    let whole = place.filter(|place| {
+        let bytes = place.end.saturating_sub(place.offset);
+        reads_all && bytes <= file.limits.block_bytes && place.end <= file.source.size()
+    });
+    match (whole, known) {
+        (Some(place), None) => {
+            let bytes = read_block(file, place.offset..place.end, CHUNK_PART)?;
+            let header = usize::try_from(place.header_bytes).unwrap_or(usize::MAX).min(bytes.len());
+            let chunk = Chunk::parse(file, blocklet, number, &bytes.slice(..header))?;
+            let body = Some((place.offset, bytes));
+            Ok(OpenChunk { chunk: Arc::new(chunk), carbon_type, body })
+        }
+        (_, Some(chunk)) => Ok(OpenChunk { chunk: Arc::clone(chunk), carbon_type, body: None }),
+        (None, None) => {
+            let chunk = Arc::new(Chunk::read(file, blocklet, number)?);
+            Ok(OpenChunk { chunk, carbon_type, body: None })
+        }
+    }
+}
+
+impl PageCursor {
+    pub fn new(file: Arc<CarbonFile>, column: usize, wanted: RowRanges, known: Arc<KnownChunks>) -> Self {
+        Self { file, column, wanted, known, blocklet: None, page: None, damage: None }
+    }
+
+    fn node(file: &CarbonFile, column: usize) -> Result<&ColumnNode> {
+        let missing = || Error::invalid(format!("no column number {column}"));
+        file.columns.get(column).ok_or_else(missing)
+    }
+
+    /// The page that holds `row`, decoded.
+    fn page(&mut self, row: u64) -> Result<&OpenPage> {
+        let is_open = self.page.as_ref().is_some_and(|page| page.rows.contains(&row));
+        if !is_open {
+            self.page = None;
+            self.page = Some(self.decode_page(row)?);
+        }
+        self.page.as_ref().ok_or_else(|| Error::invalid("a page was lost"))
+    }
+
+    fn decode_page(&mut self, row: u64) -> Result<OpenPage> {
+        let file = Arc::clone(&self.file);
+        let number = file.blocklet_of(row);
+        let Some(blocklet) = file.blocklets.get(number) else {
+            return Err(Error::invalid(format!("no row {row}: there are {}", file.rows)));
+        };
+        let node = Self::node(&file, self.column)?;
+        if self.blocklet.as_ref().is_none_or(|open| open.number != number) {
+            self.blocklet = None;
+            self.blocklet = Some(OpenBlocklet::open(&file, number, node, &self.wanted, &self.known)?);
+        }
+        let Some(open) = &self.blocklet else { return Err(Error::invalid("a blocklet was lost")) };
+        let page = blocklet.page_of(row);
+        let rows = blocklet.page_rows(page);
+        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
+        Ok(OpenPage { values: open.decode(&file, node, page, count)?, rows })
+    }
+
+    fn read_form(
+        &mut self,
+        rows: Range<u64>,
+        form: fn(&PageValues, usize, usize) -> Result<ArrayRef>,
+    ) -> Result<ArrayRef> {
+        let mut parts: Vec<ArrayRef> = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let page = self.page(row)?;
+            let end = page.rows.end.min(rows.end);
+            let place = |row: u64| usize::try_from(row.saturating_sub(page.rows.start)).unwrap_or(usize::MAX);
+            parts.push(form(&page.values, place(row), place(end).saturating_sub(place(row)))?);
+            row = end;
+        }
+        match parts.as_slice() {
+            [] => Ok(new_empty_array(Self::node(&self.file, self.column)?.field.data_type())),
+            [one] => Ok(Arc::clone(one)),
+            several => {
+                let several: Vec<&dyn Array> = several.iter().map(AsRef::as_ref).collect();
+                Ok(arrow_select::concat::concat(&several)?)
+            }
+        }
+    }
+}
+
+impl ColumnCursor for PageCursor {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read_form(rows, PageValues::array)
+    }
+
+    fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        if rows.is_empty() {
+            return self.read(rows);
+        }
+        // Pages of one read must have one form, and words are only those of one page.
+        let is_one_page = self.page(rows.start)?.rows.end >= rows.end;
+        self.read_form(rows, if is_one_page { PageValues::comparable } else { PageValues::array })
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        let file = Arc::clone(&self.file);
+        let mut stretches = Vec::new();
+        let mut row = rows.start;
+        while row < rows.end {
+            let Some(blocklet) = file.blocklets.get(file.blocklet_of(row)) else { break };
+            let page = blocklet.page_rows(blocklet.page_of(row));
+            let known = self.damage.as_ref().filter(|(damaged, _)| damaged.contains(&row));
+            let error = match known {
+                Some((_, message)) => Some(message.clone()),
+                None => self.page(row).err().map(|error| error.to_string()),
+            };
+            let stretch = match &error {
+                // A damaged page is lost as a whole, a good one is good for what was asked.
+                Some(message) => {
+                    self.damage = Some((page.clone(), message.clone()));
+                    page.clone()
+                }
+                None => row..page.end.min(rows.end),
+            };
+            row = page.end;
+            stretches.push((stretch, error.map(Error::invalid)));
+        }
+        stretches
+    }
+}

@@ -1,0 +1,31 @@
+//! Data files of version 3.
+//!
+//! ```text
+//! FileHeader                 columns; no magic, no length: found by parsing
+//! blocklet 0
+//!   column chunk 0           header | page 0 | page 1 | …
+//!   column chunk 1           …
+//! blocklet 1 …
+//! FileFooter3                blocklets with their statistics
+//! footer offset              8 bytes, big-endian
+//! ```
+//!
+//! Every node of a nested column has a chunk of its own, parents before children. See `docs/formats/carbondata-file.md`.
+
+mod chunk;
+pub(crate) mod cursor;
+pub(crate) mod describe;
+mod index;
+pub(crate) mod layout;
+pub(crate) mod meta;
+pub(crate) mod page;
+pub(crate) mod prune;
+mod reader;
+mod recover;
+pub(crate) mod statistics;
+pub(crate) mod types;
+pub(crate) mod verify;
+
+pub use index::IndexFile;
+pub use reader::{CarbonFileOptions, CarbonFileReader};
+pub use types::{CarbonType, ColumnNode};

@@ -1,0 +1,342 @@
+//! Pages: bytes of one column and up to 32,000 rows, to an array.
+//!
+//! ```text
+//! page  = data | row ids | runs          the last two only if their lengths are not 0
+//! data  = numbers by their encoder meta [numbers], lengths and bytes [strings], codes of a dictionary [words],
+//!         or the nodes of nested columns [nested]
+//! ```
+
+pub(crate) mod nested;
+pub(crate) mod numbers;
+pub(crate) mod order;
+pub(crate) mod strings;
+pub(crate) mod words;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use bytes::Bytes;
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result};
+use pilaster_encoding::codec::Codec;
+
+use self::numbers::{NumberPage, max_bytes, value_count};
+use self::strings::{LengthWidth, Strings};
+use self::words::WordsRef;
+use super::meta::{EncoderMeta, Store};
+use super::types::{CarbonType, ColumnNode};
+use crate::messages::PageHeader;
+
+/// Numbers of the encodings a page may list.
+pub(crate) mod encoding {
+    pub const DICTIONARY: i32 = 0;
+    pub const DIRECT_DICTIONARY: i32 = 5;
+    pub const DIRECT_COMPRESS: i32 = 6;
+    pub const ADAPTIVE_INTEGRAL: i32 = 7;
+    pub const ADAPTIVE_DELTA_INTEGRAL: i32 = 8;
+    pub const RLE_INTEGRAL: i32 = 9;
+    pub const ADAPTIVE_FLOATING: i32 = 11;
+    pub const BOOL_BYTE: i32 = 12;
+    pub const ADAPTIVE_DELTA_FLOATING: i32 = 13;
+    pub const DIRECT_COMPRESS_VARCHAR: i32 = 14;
+    pub const INT_LENGTH_CHILD: i32 = 15;
+
+    /// Its name in the format.
+    pub fn name(encoding: i32) -> &'static str {
+        const NAMES: [&str; 16] = [
+            "DICTIONARY",
+            "DELTA",
+            "RLE",
+            "INVERTED_INDEX",
+            "BIT_PACKED",
+            "DIRECT_DICTIONARY",
+            "DIRECT_COMPRESS",
+            "ADAPTIVE_INTEGRAL",
+            "ADAPTIVE_DELTA_INTEGRAL",
+            "RLE_INTEGRAL",
+            "DIRECT_STRING",
+            "ADAPTIVE_FLOATING",
+            "BOOL_BYTE",
+            "ADAPTIVE_DELTA_FLOATING",
+            "DIRECT_COMPRESS_VARCHAR",
+            "INT_LENGTH_COMPLEX_CHILD_BYTE_ARRAY",
+        ];
+        usize::try_from(encoding).ok().and_then(|number| NAMES.get(number)).copied().unwrap_or("unknown")
+    }
+}
+
+/// What a page's structure is called in messages.
+const PART: &str = "column page";
+
+/// The codec of a page.
+pub(crate) fn codec(header: &PageHeader) -> Result<Codec> {
+    match header.compressor_name.as_deref() {
+        None | Some("snappy") => Ok(Codec::Snappy),
+        Some("zstd") => Ok(Codec::Zstd),
+        Some("gzip") => Ok(Codec::Gzip),
+        Some(other) => Err(Error::unsupported(format!("pages compressed by {other:?}"))),
+    }
+}
+
+/// A page with everything needed to decode it.
+#[derive(Debug, Clone)]
+pub(crate) struct Page<'a> {
+    /// The file it lies in.
+    pub path: &'a str,
+    /// Where it begins.
+    pub offset: u64,
+    pub header: &'a PageHeader,
+    pub bytes: Bytes,
+    pub words: Option<&'a WordsRef>,
+}
+
+/// The values of a page: an array, or words and which of them each row has.
+#[derive(Debug, Clone)]
+pub(crate) enum PageValues {
+    Array(ArrayRef),
+    Words { keys: UInt32Array, words: WordsRef },
+}
+
+impl PageValues {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Array(array) => array.len(),
+            Self::Words { keys, .. } => keys.len(),
+        }
+    }
+
+    /// The values as the column's own type.
+    pub fn array(&self, offset: usize, length: usize) -> Result<ArrayRef> {
+        match self {
+            Self::Array(array) => Ok(array.slice(offset, length)),
+            Self::Words { keys, words } => words.values(&keys.slice(offset, length)),
+        }
+    }
+
+    /// The values in the form that is cheapest to compare.
+    pub fn comparable(&self, offset: usize, length: usize) -> Result<ArrayRef> {
+        match self {
+            // Comparing words pays when there are fewer of them than rows.
+            Self::Words { keys, words } if words.array.len() < length => {
+                let dictionary =
+                    DictionaryArray::try_new(keys.slice(offset, length), Arc::clone(&words.array))?;
+                Ok(Arc::new(dictionary))
+            }
+            _ => self.array(offset, length),
+        }
+    }
+}
+
+/// Decodes page after page: `pages` gives that of a chunk.
+pub(crate) struct PageDecoder<'a> {
+    pub limits: &'a Limits,
+    pub pages: &'a dyn Fn(usize) -> Result<Page<'a>>,
+}
+
+impl PageDecoder<'_> {
+    /// The values of a column, which must be `rows` if that is known.
+    pub fn decode(&self, node: &ColumnNode, rows: Option<usize>) -> Result<PageValues> {
+        if node.carbon_type.is_nested() {
+            return Ok(PageValues::Array(self.decode_nested(node, rows)?));
+        }
+        let page = (self.pages)(node.chunk)?;
+        let decoded = page.decode(node, rows, self.limits).and_then(|values| match rows {
+            Some(rows) if values.len() != rows => {
+                Err(Error::corrupt(format!("a page of {rows} values"), values.len()))
+            }
+            _ => Ok(values),
+        });
+        decoded.at(page.path, page.offset, PART)
+    }
+}
+
+impl Page<'_> {
+    /// Data, row ids and runs.
+    fn parts(&self) -> Result<(&[u8], &[u8], &[u8])> {
+        let header = self.header;
+        let lengths = [header.data_length, header.row_id_length, header.rle_length]
+            .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let [data, row_ids, runs] = lengths;
+        let whole = data.checked_add(row_ids).and_then(|sum| sum.checked_add(runs));
+        let split = self.bytes.split_at_checked(data).and_then(|(data, rest)| {
+            let (row_ids, runs) = rest.split_at_checked(row_ids)?;
+            Some((data, row_ids, runs))
+        });
+        match split {
+            Some(parts) if whole == Some(self.bytes.len()) => Ok(parts),
+            _ => Err(Error::corrupt(
+                format!("a page of {} bytes", self.bytes.len()),
+                format!("parts of {lengths:?} bytes"),
+            )),
+        }
+    }
+
+    pub fn codec(&self) -> Result<Codec> {
+        codec(self.header)
+    }
+
+    /// The encoder meta, if the page is one that has it.
+    pub fn meta(&self, is_dimension: bool) -> Result<Option<(i32, EncoderMeta)>> {
+        let Some(&first) = self.header.encoders.first() else {
+            return match is_dimension {
+                true => Ok(None),
+                false => Err(Error::corrupt("an encoding of a measure", "none")),
+            };
+        };
+        let has_meta = matches!(first, 6 | 7 | 8 | 11 | 13) || (!is_dimension && matches!(first, 9 | 12));
+        if !has_meta {
+            return match is_dimension {
+                true => Ok(None),
+                false => Err(Error::corrupt("an encoding of a measure", encoding::name(first))),
+            };
+        }
+        let Some(bytes) = self.header.encoder_meta.first() else {
+            return Err(Error::corrupt("the meta of the encoding", "none"));
+        };
+        let meta = EncoderMeta::parse(bytes)?;
+        let rest = if first == encoding::RLE_INTEGRAL { 4 } else { 0 };
+        if meta.rest != rest {
+            return Err(Error::corrupt(format!("encoder meta with {rest} bytes at its end"), meta.rest));
+        }
+        Ok(Some((first, meta)))
+    }
+
+    /// All bytes of the data, with the nodes of nested columns.
+    pub fn node_data(&self, limits: &Limits) -> Result<Vec<u8>> {
+        let (data, row_ids, runs) = self.parts()?;
+        if !row_ids.is_empty() || !runs.is_empty() {
+            return Err(Error::corrupt("a nested column without row ids and runs", "some"));
+        }
+        Ok(self.codec()?.decompress_sized(data, decoded_cap(limits))?)
+    }
+
+    fn decode(&self, node: &ColumnNode, rows: Option<usize>, limits: &Limits) -> Result<PageValues> {
+        let (data, row_ids, runs) = self.parts()?;
+        let cap = decoded_cap(limits);
+        match self.meta(node.is_dimension)? {
+            Some((encoding, meta)) if meta.store != Store::ByteArray => {
+                if !runs.is_empty() {
+                    return Err(Error::corrupt(
+                        "a page of numbers without runs",
+                        format!("{} bytes", runs.len()),
+                    ));
+                }
+                let unpacked;
+                let bytes = if encoding == encoding::RLE_INTEGRAL {
+                    data
+                } else {
+                    let most = rows.map_or(cap, |rows| max_bytes(node.carbon_type, &meta, rows).min(cap));
+                    unpacked = self.codec()?.decompress_sized(data, most)?;
+                    &unpacked
+                };
+                let count = value_count(node.carbon_type, encoding, &meta, bytes)?;
+                let order = self.order(row_ids, count)?;
+                let page = NumberPage {
+                    carbon_type: node.carbon_type,
+                    encoding,
+                    meta: &meta,
+                    bytes,
+                    order: order.as_deref(),
+                    nulls: self.nulls(count)?,
+                };
+                Ok(PageValues::Array(page.decode()?))
+            }
+            // Everything else is stored as bytes, with nulls told by their content.
+            _ => {
+                let bytes = self.codec()?.decompress_sized(data, cap)?;
+                self.decode_bytes(node, &bytes, (row_ids, runs), rows, limits)
+            }
+        }
+    }
+
+    fn decode_bytes(
+        &self,
+        node: &ColumnNode,
+        bytes: &[u8],
+        (row_ids, runs): (&[u8], &[u8]),
+        rows: Option<usize>,
+        limits: &Limits,
+    ) -> Result<PageValues> {
+        let most_rows = rows.unwrap_or_else(|| decoded_cap(limits) / 4);
+        let arrange = |stored: usize| -> Result<Option<Vec<u32>>> {
+            let expanded = match runs {
+                [] => None,
+                runs => Some(order::expand_runs(runs, stored, most_rows)?),
+            };
+            let count = expanded.as_ref().map_or(stored, Vec::len);
+            let order = self.order(row_ids, count)?;
+            Ok(match (expanded, order) {
+                (Some(places), Some(order)) => Some(through(&order, &places)?),
+                (one, other) => one.or(other),
+            })
+        };
+        if let Some(words) = self.words {
+            let codes = words::codes(bytes)?;
+            let codes = match arrange(codes.len())? {
+                Some(places) => through(&places, &codes)?,
+                None => codes,
+            };
+            return Ok(PageValues::Words { keys: words.keys(codes.into_iter())?, words: Arc::clone(words) });
+        }
+        let array = if node.carbon_type == CarbonType::Date && !node.is_child {
+            strings::date_page(bytes)?
+        } else {
+            Strings::parse(bytes, self.length_width(node), rows)?.into_array(node.carbon_type)?
+        };
+        Ok(PageValues::Array(match arrange(array.len())? {
+            Some(places) => arrow_select::take::take(&array, &UInt32Array::from(places), None)?,
+            None => array,
+        }))
+    }
+
+    fn length_width(&self, node: &ColumnNode) -> LengthWidth {
+        let lists = |encoding| self.header.encoders.contains(&encoding);
+        let is_long = if node.is_child {
+            lists(encoding::INT_LENGTH_CHILD)
+        } else {
+            lists(encoding::DIRECT_COMPRESS_VARCHAR)
+                || matches!(node.carbon_type, CarbonType::Varchar | CarbonType::Binary)
+        };
+        if is_long { LengthWidth::Four } else { LengthWidth::Two }
+    }
+
+    fn order(&self, row_ids: &[u8], rows: usize) -> Result<Option<Vec<u32>>> {
+        match row_ids {
+            [] => Ok(None),
+            row_ids => Ok(Some(order::row_order(row_ids, rows)?)),
+        }
+    }
+
+    /// The nulls of a page of numbers, in row order.
+    fn nulls(&self, rows: usize) -> Result<Option<NullBuffer>> {
+        let Some(stored) = &self.header.presence else { return Ok(None) };
+        if stored.is_empty() {
+            return Ok(None);
+        }
+        let bits = self.codec()?.decompress_sized(stored, rows.div_ceil(8).saturating_add(8))?;
+        // The bits end with the last that is set.
+        let represents_presence = self.header.represents_presence;
+        let is_set = |row: usize| bits.get(row / 8).is_some_and(|byte| (byte >> (row % 8)) & 1 == 1);
+        let past_the_end = (rows..bits.len().saturating_mul(8)).any(is_set);
+        if past_the_end {
+            return Err(Error::corrupt(format!("null bits of {rows} rows"), "more"));
+        }
+        let nulls =
+            NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| is_set(row) == represents_presence));
+        Ok((nulls.null_count() > 0).then_some(nulls))
+    }
+}
+
+fn decoded_cap(limits: &Limits) -> usize {
+    usize::try_from(limits.decoded_bytes).unwrap_or(usize::MAX)
+}
+
+/// `values[place]` for each place.
+fn through(places: &[u32], values: &[u32]) -> Result<Vec<u32>> {
+    places
+        .iter()
+        .map(|&place| values.get(place as usize).copied())
+        .collect::<Option<_>>()
+        .ok_or_else(|| Error::corrupt("a stored value for every row", values.len()))
+}

@@ -1,0 +1,273 @@
+//! Values of any length: texts, bytes, and the numbers that nested columns and old files store as bytes.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMillisecondType,
+};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Decimal128Array, PrimitiveArray};
+use arrow_buffer::{Buffer, NullBuffer};
+use pilaster_core::views::{ByteKind, view_array};
+use pilaster_core::{Error, Result};
+use pilaster_encoding::DecodeError;
+
+use super::super::meta::big_endian;
+use super::super::types::CarbonType;
+
+/// What stands for null in a STRING.
+const NULL_MARKER: &[u8] = b"@NU#LL$!";
+/// Dates are stored as days since 1970 plus this.
+const DATE_BASE: i32 = 1_073_741_823;
+
+/// Values back to back, with where each begins and the last ends.
+#[derive(Debug)]
+pub(crate) struct Strings {
+    pub values: Vec<u8>,
+    pub offsets: Vec<u32>,
+}
+
+/// How long the length before each value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LengthWidth {
+    Two,
+    Four,
+}
+
+impl Strings {
+    /// Reads values with their lengths, big-endian, up to the end of `bytes`.
+    pub fn parse(bytes: &[u8], width: LengthWidth, rows: Option<usize>) -> Result<Self, DecodeError> {
+        let mut values = Vec::with_capacity(bytes.len());
+        let mut offsets = Vec::with_capacity(rows.unwrap_or_default().min(bytes.len()).saturating_add(1));
+        offsets.push(0);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let at = bytes.len().saturating_sub(rest.len());
+            let cut = || DecodeError::new(at, "a value with its length", "the end of the page");
+            let (length, after) = match width {
+                LengthWidth::Two => {
+                    let (length, after) = rest.split_first_chunk().ok_or_else(cut)?;
+                    (u32::from(u16::from_be_bytes(*length)), after)
+                }
+                LengthWidth::Four => {
+                    let (length, after) = rest.split_first_chunk().ok_or_else(cut)?;
+                    (u32::from_be_bytes(*length), after)
+                }
+            };
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let (value, after) = after.split_at_checked(length).ok_or_else(cut)?;
+            values.extend_from_slice(value);
+            offsets.push(u32::try_from(values.len()).map_err(|_| cut())?);
+            rest = after;
+        }
+        Ok(Self { values, offsets })
+    }
+
+    pub fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.offsets.windows(2).map(|pair| match pair {
+            [start, end] => self.values.get(*start as usize..*end as usize).unwrap_or_default(),
+            _ => &[],
+        })
+    }
+
+    /// The values as an array of the column's type; nulls are told by their content.
+    pub fn into_array(self, carbon_type: CarbonType) -> Result<ArrayRef> {
+        match carbon_type {
+            CarbonType::String => {
+                let nulls = nulls(self.iter().map(|value| value != NULL_MARKER));
+                self.views(ByteKind::Text, nulls)
+            }
+            // Null and empty are one value here, and CarbonData reads it as empty.
+            CarbonType::Varchar => self.views(ByteKind::Text, None),
+            CarbonType::Binary => {
+                let nulls = nulls(self.iter().map(|value| !value.is_empty()));
+                self.views(ByteKind::Binary, nulls)
+            }
+            CarbonType::Date => self.dates(),
+            CarbonType::Decimal { precision, scale } => self.decimals(precision, scale),
+            CarbonType::Byte => self.texts_of_numbers(),
+            CarbonType::Boolean => self.booleans(),
+            CarbonType::Short => self.integers::<Int16Type, 2>(|bytes| i16::from_be_bytes(bytes) ^ i16::MIN),
+            CarbonType::Int => self.integers::<Int32Type, 4>(|bytes| i32::from_be_bytes(bytes) ^ i32::MIN),
+            CarbonType::Long => self.integers::<Int64Type, 8>(|bytes| i64::from_be_bytes(bytes) ^ i64::MIN),
+            CarbonType::Timestamp => {
+                let array =
+                    self.integer_values::<TimestampMillisecondType, 8>(|b| i64::from_be_bytes(b) ^ i64::MIN)?;
+                Ok(Arc::new(array.with_timezone("UTC")))
+            }
+            other => Err(Error::corrupt("a type that is stored as bytes", format!("{other:?}"))),
+        }
+    }
+
+    fn views(self, kind: ByteKind, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        view_array(kind, Buffer::from_vec(self.values), &self.offsets, nulls)
+    }
+
+    fn integer_values<T: ArrowPrimitiveType, const N: usize>(
+        &self,
+        value: impl Fn([u8; N]) -> T::Native,
+    ) -> Result<PrimitiveArray<T>> {
+        self.iter()
+            .map(|bytes| match <[u8; N]>::try_from(bytes) {
+                Ok(bytes) => Ok(Some(value(bytes))),
+                Err(_) if bytes.is_empty() => Ok(None),
+                Err(_) => Err(Error::corrupt(format!("a number of {N} bytes"), bytes.len())),
+            })
+            .collect()
+    }
+
+    fn integers<T: ArrowPrimitiveType, const N: usize>(
+        &self,
+        value: impl Fn([u8; N]) -> T::Native,
+    ) -> Result<ArrayRef> {
+        Ok(Arc::new(self.integer_values::<T, N>(value)?))
+    }
+
+    fn texts_of_numbers(&self) -> Result<ArrayRef> {
+        let array = self
+            .iter()
+            .map(|bytes| match (bytes, std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok())) {
+                ([], _) => Ok(None),
+                (_, Some(number)) => Ok(Some(number)),
+                _ => Err(Error::corrupt("the text of a number from -128 to 127", format!("{bytes:02x?}"))),
+            })
+            .collect::<Result<PrimitiveArray<Int8Type>>>()?;
+        Ok(Arc::new(array))
+    }
+
+    fn booleans(&self) -> Result<ArrayRef> {
+        let array = self
+            .iter()
+            .map(|bytes| match bytes {
+                [] => Ok(None),
+                [0 | b'0'] => Ok(Some(false)),
+                [1 | b'1'] => Ok(Some(true)),
+                other => Err(Error::corrupt("a boolean of one byte", format!("{other:02x?}"))),
+            })
+            .collect::<Result<BooleanArray>>()?;
+        Ok(Arc::new(array))
+    }
+
+    fn dates(&self) -> Result<ArrayRef> {
+        let array = self
+            .iter()
+            .map(|bytes| match <[u8; 4]>::try_from(bytes) {
+                Ok(bytes) => surrogate_days(i32::from_be_bytes(bytes) ^ i32::MIN),
+                Err(_) if bytes.is_empty() => Ok(None),
+                Err(_) => Err(Error::corrupt("a date of 4 bytes", bytes.len())),
+            })
+            .collect::<Result<Date32Array>>()?;
+        Ok(Arc::new(array))
+    }
+
+    fn decimals(&self, precision: u8, scale: u8) -> Result<ArrayRef> {
+        let array = self
+            .iter()
+            .map(|bytes| match bytes.split_first() {
+                None => Ok(None),
+                Some((stored, unscaled)) => decimal(*stored, unscaled, precision, scale).map(Some),
+            })
+            .collect::<Result<Decimal128Array>>()?;
+        Ok(Arc::new(array.with_precision_and_scale(precision, i8::try_from(scale).unwrap_or(i8::MAX))?))
+    }
+}
+
+/// The value of an unscaled number with the scale it was stored with, at the column's scale.
+pub(crate) fn decimal(stored: u8, unscaled: &[u8], precision: u8, scale: u8) -> Result<i128> {
+    let refused = || {
+        Error::corrupt(
+            format!("a decimal of precision {precision} and scale {scale}"),
+            format!("{} bytes of scale {stored}", unscaled.len()),
+        )
+    };
+    let value = big_endian(unscaled).ok_or_else(refused)?;
+    let factor = 10i128.checked_pow(u32::from(scale.abs_diff(stored))).ok_or_else(refused)?;
+    let value = if stored <= scale {
+        value.checked_mul(factor)
+    } else {
+        value.checked_div(factor).filter(|_| value.checked_rem(factor) == Some(0))
+    };
+    let limit = 10i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX);
+    value.filter(|value| value.unsigned_abs() < limit.unsigned_abs()).ok_or_else(refused)
+}
+
+/// Days since 1970; `None` for the surrogates of null.
+pub(crate) fn surrogate_days(surrogate: i32) -> Result<Option<i32>> {
+    match surrogate {
+        0 | 1 => Ok(None),
+        2.. => Ok(Some(surrogate.wrapping_sub(DATE_BASE))),
+        _ => Err(Error::corrupt("the surrogate of a date", surrogate)),
+    }
+}
+
+/// A page of dates: surrogates of four bytes, big-endian.
+pub(crate) fn date_page(bytes: &[u8]) -> Result<ArrayRef> {
+    let (surrogates, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(Error::corrupt("dates of 4 bytes", format!("{} bytes", bytes.len())));
+    }
+    let dates = surrogates.iter().map(|bytes| surrogate_days(i32::from_be_bytes(*bytes)));
+    Ok(Arc::new(dates.collect::<Result<Date32Array>>()?))
+}
+
+fn nulls(is_value: impl ExactSizeIterator<Item = bool>) -> Option<NullBuffer> {
+    let nulls = NullBuffer::from_iter(is_value);
+    (nulls.null_count() > 0).then_some(nulls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Date32Type, Decimal128Type};
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_marker_is_null_and_empty_is_not() {
+        let bytes = b"\0\x01a\0\x08@NU#LL$!\0\0";
+        let strings = Strings::parse(bytes, LengthWidth::Two, Some(3)).unwrap();
+        let array = strings.into_array(CarbonType::String).unwrap();
+        assert_eq!(array.as_string_view().iter().collect::<Vec<_>>(), [Some("a"), None, Some("")]);
+        let strings = Strings::parse(&[0, 0, 0, 1, 0xff, 0, 0, 0, 0], LengthWidth::Four, None).unwrap();
+        let array = strings.into_array(CarbonType::Binary).unwrap();
+        assert_eq!(array.as_binary_view().iter().collect::<Vec<_>>(), [Some(&[0xff][..]), None]);
+    }
+
+    #[test]
+    fn children_of_dates_and_decimals() {
+        let date = ((DATE_BASE + 3) ^ i32::MIN).to_be_bytes();
+        let bytes = [&[0, 0, 0, 4][..], &date, &[0, 0, 0, 0]].concat();
+        let array =
+            Strings::parse(&bytes, LengthWidth::Four, None).unwrap().into_array(CarbonType::Date).unwrap();
+        assert_eq!(array.as_primitive::<Date32Type>().iter().collect::<Vec<_>>(), [Some(3), None]);
+        let bytes = [0, 2, 1, 0x0f, 0, 3, 3, 0x03, 0xe8, 0, 0];
+        let decimal = CarbonType::Decimal { precision: 4, scale: 2 };
+        let array = Strings::parse(&bytes, LengthWidth::Two, None).unwrap().into_array(decimal).unwrap();
+        assert_eq!(
+            array.as_primitive::<Decimal128Type>().iter().collect::<Vec<_>>(),
+            [Some(150), Some(100), None]
+        );
+        let inexact = Strings::parse(&[0, 2, 3, 0x0f], LengthWidth::Two, None).unwrap();
+        assert!(inexact.into_array(decimal).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            for width in [LengthWidth::Two, LengthWidth::Four] {
+                for carbon_type in [
+                    CarbonType::String, CarbonType::Varchar, CarbonType::Binary, CarbonType::Date, CarbonType::Int,
+                    CarbonType::Boolean, CarbonType::Byte, CarbonType::Decimal { precision: 9, scale: 3 },
+                ] {
+                    if let Ok(strings) = Strings::parse(&bytes, width, None) {
+                        let _ = strings.into_array(carbon_type);
+                    }
+                }
+            }
+            let _ = date_page(&bytes);
+        }
+    }
+}

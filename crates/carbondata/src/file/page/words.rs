@@ -1,0 +1,98 @@
+//! The local dictionary of a column chunk.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_buffer::NullBuffer;
+use pilaster_core::{Error, Limits, Result};
+use pilaster_encoding::codec::Codec;
+
+use super::super::meta::{EncoderMeta, PLAIN_LONG_VALUE};
+use super::super::types::CarbonType;
+use super::strings::{LengthWidth, Strings};
+use crate::messages::DictionaryChunk;
+
+/// The code of null.
+const NULL_CODE: u32 = 1;
+
+/// Words, and which of them a code stands for.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// The words in the order of their codes.
+    pub array: ArrayRef,
+    /// For each code its word, counted from one; 0 for codes that are not in use.
+    places: Vec<u32>,
+}
+
+impl Words {
+    pub fn parse(
+        chunk: &DictionaryChunk,
+        codec: Codec,
+        carbon_type: CarbonType,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let cap = usize::try_from(limits.decoded_bytes).unwrap_or(usize::MAX);
+        // Codes have three bytes.
+        let bits = codec.decompress_sized(&chunk.codes, cap.min(1 << 21))?;
+        let words = codec.decompress_sized(&chunk.words, cap)?;
+        let meta = match chunk.encoder_meta.first() {
+            Some(meta) => Some(EncoderMeta::parse(meta)?),
+            None => None,
+        };
+        let width = match meta {
+            Some(meta) if meta.column_type == PLAIN_LONG_VALUE => LengthWidth::Four,
+            _ => LengthWidth::Two,
+        };
+        let strings = Strings::parse(&words, width, None)?;
+        let mut places = vec![0u32; bits.len().saturating_mul(8)];
+        let mut count = 0u32;
+        for (code, place) in places.iter_mut().enumerate() {
+            if pilaster_encoding::bits::get(&bits, code) {
+                count = count.saturating_add(1);
+                *place = count;
+            }
+        }
+        if usize::try_from(count) != Ok(strings.len()) {
+            return Err(Error::corrupt(format!("{count} words, as many as codes"), strings.len()));
+        }
+        Ok(Self { array: strings.into_array(carbon_type)?, places })
+    }
+
+    /// Which word each code stands for; null for null.
+    pub fn keys(&self, codes: impl ExactSizeIterator<Item = u32>) -> Result<UInt32Array> {
+        let mut keys = Vec::with_capacity(codes.len());
+        let mut is_value = Vec::with_capacity(codes.len());
+        let has_nulls = self.array.null_count() > 0;
+        for code in codes {
+            let place = usize::try_from(code).ok().and_then(|code| self.places.get(code).copied());
+            let word = match place.unwrap_or(0).checked_sub(1) {
+                Some(word) => word,
+                None if code == NULL_CODE => 0,
+                None => return Err(Error::corrupt("a code of the dictionary", code)),
+            };
+            keys.push(word);
+            let is_null = code == NULL_CODE || (has_nulls && self.array.is_null(word as usize));
+            is_value.push(!is_null);
+        }
+        let nulls = NullBuffer::from(is_value);
+        let nulls = (nulls.null_count() > 0).then_some(nulls);
+        Ok(UInt32Array::new(keys.into(), nulls))
+    }
+
+    /// The words of `keys`.
+    pub fn values(&self, keys: &UInt32Array) -> Result<ArrayRef> {
+        Ok(arrow_select::take::take(&self.array, keys, None)?)
+    }
+}
+
+/// Codes of three bytes, big-endian.
+pub(crate) fn codes(bytes: &[u8]) -> Result<Vec<u32>> {
+    let (codes, rest) = bytes.as_chunks::<3>();
+    if !rest.is_empty() {
+        return Err(Error::corrupt("codes of 3 bytes", format!("{} bytes", bytes.len())));
+    }
+    Ok(codes.iter().map(|[high, middle, low]| u32::from_be_bytes([0, *high, *middle, *low])).collect())
+}
+
+/// Words shared by the pages of a chunk.
+pub(crate) type WordsRef = Arc<Words>;

@@ -1,0 +1,158 @@
+//! A data file as a dataset.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::{
+    BatchReader, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
+    VerifyDepth, VerifyReport,
+};
+
+use super::cursor::{KnownChunks, PageCursor};
+use super::layout::CarbonFile;
+use super::prune::prune;
+use super::types::ColumnNode;
+use super::{describe, recover, verify};
+use crate::messages::FileHeader;
+
+/// An open `.carbondata` file of version 3.
+#[derive(Debug, Clone)]
+pub struct CarbonFileReader {
+    file: Arc<CarbonFile>,
+}
+
+/// How to open a file.
+#[derive(Debug, Clone, Default)]
+pub struct CarbonFileOptions {
+    limits: Limits,
+}
+
+impl CarbonFileOptions {
+    /// How much a file may make us allocate.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+impl CarbonFileReader {
+    /// Opens a file with the default options.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::Corrupt`] if header or footer are damaged, [`pilaster_core::ErrorKind::Unsupported`]
+    /// if it is of another version.
+    pub fn open(source: SourceRef) -> Result<Self> {
+        Self::open_with_options(source, &CarbonFileOptions::default())
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As [`CarbonFileReader::open`].
+    pub fn open_with_options(source: SourceRef, options: &CarbonFileOptions) -> Result<Self> {
+        Ok(Self { file: Arc::new(CarbonFile::open(source, options.limits.clone())?) })
+    }
+
+    /// Opens a file whose footer is lost: the blocklets are found by walking from chunk to chunk. Rows of pages that were
+    /// cut off are lost to a scan that goes on over damage.
+    ///
+    /// # Errors
+    /// If the header is damaged too.
+    pub fn recover(source: SourceRef, options: &CarbonFileOptions) -> Result<Self> {
+        Ok(Self { file: Arc::new(recover::recover(source, options.limits.clone())?) })
+    }
+
+    /// What the header says.
+    pub fn header(&self) -> &FileHeader {
+        &self.file.header
+    }
+
+    /// The columns in the order of the user, with the nodes of nested ones.
+    pub fn columns(&self) -> &[ColumnNode] {
+        &self.file.columns
+    }
+
+    /// Whether the rows are said to be in the order of the sort columns.
+    pub fn is_sorted(&self) -> Option<bool> {
+        self.file.footer.as_ref()?.is_sorted
+    }
+}
+
+/// The columns of one scan.
+struct ScanColumns {
+    file: Arc<CarbonFile>,
+    known: Arc<KnownChunks>,
+}
+
+impl Columns for ScanColumns {
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        Ok(Box::new(PageCursor::new(Arc::clone(&self.file), column, wanted.clone(), Arc::clone(&self.known))))
+    }
+}
+
+impl Dataset for CarbonFileReader {
+    fn format(&self) -> &'static str {
+        "carbondata file"
+    }
+
+    fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.file.schema)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        Some(self.file.rows)
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.file.source.size()
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        let split = |blocklet: &super::layout::Blocklet| Split {
+            rows: Some(blocklet.rows.clone()),
+            bytes: blocklet.bytes(),
+        };
+        Ok(self.file.blocklets.iter().map(split).collect())
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let mut wanted = request.wanted_rows(self.file.rows, &self.splits()?)?;
+        let mut known = KnownChunks::new();
+        if let Some(predicate) = &request.predicate {
+            let schema = &self.file.schema;
+            let bound = predicate.bind(schema)?;
+            let names = predicate.columns();
+            let columns: Vec<_> = names.into_iter().filter_map(|name| schema.index_of(name).ok()).collect();
+            (wanted, known) = prune(&self.file, &columns, &wanted, &|zones| bound.may_match(zones));
+        }
+        let columns = ScanColumns { file: Arc::clone(&self.file), known: Arc::new(known) };
+        positional::scan(&columns, &self.file.schema, request, &wanted)
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        Ok(verify::verify(&self.file, depth, progress))
+    }
+
+    fn describe(&self) -> Result<Node> {
+        describe::describe(&self.file)
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        describe::pages(&self.file)
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        describe::column_statistics(&self.file)
+    }
+}

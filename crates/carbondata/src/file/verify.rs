@@ -1,0 +1,189 @@
+//! Looking for damage in a file.
+//!
+//! The format has no checksums (only gzip brings one along), so the values themselves are the best witness: every page must
+//! decode, and its values must lie inside the minima and maxima that were written beside them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
+use pilaster_core::error::AtPosition;
+use pilaster_core::positional::ColumnCursor;
+use pilaster_core::verify::{Finding, Severity};
+use pilaster_core::{Error, Literal, Predicate, Progress, Result, RowRanges, VerifyDepth, VerifyReport, col};
+
+use super::chunk::{CHUNK_PART, Chunk};
+use super::cursor::{KnownChunks, PageCursor};
+use super::layout::{Blocklet, CarbonFile, FOOTER_PART, read_block};
+use super::page;
+use super::statistics::bounds;
+use super::types::ColumnNode;
+
+pub(crate) fn verify(file: &Arc<CarbonFile>, depth: VerifyDepth, progress: &dyn Progress) -> VerifyReport {
+    progress.set_total(file.source.size());
+    let report = VerifyReport { files: 1, bytes: file.header_bytes, ..VerifyReport::default() };
+    let mut check = Check { file, progress, report };
+    if file.footer.is_none() {
+        let error = Error::corrupt("a footer", "none that can be read");
+        check.found(&error.at(file.name(), file.source.size(), FOOTER_PART), None);
+    }
+    for blocklet in &file.blocklets {
+        let chunks = check.chunks(blocklet, depth);
+        if depth == VerifyDepth::Values {
+            check.values(blocklet, &chunks);
+        }
+    }
+    check.report
+}
+
+struct Check<'a> {
+    file: &'a Arc<CarbonFile>,
+    progress: &'a dyn Progress,
+    report: VerifyReport,
+}
+
+impl Check<'_> {
+    fn found(&mut self, error: &Error, rows: Option<Range<u64>>) {
+        self.report.findings.push(Finding::from_error(error, self.file.name(), rows));
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.report.blocks = self.report.blocks.saturating_add(1);
+        self.report.bytes = self.report.bytes.saturating_add(bytes);
+        self.progress.advance(bytes);
+    }
+
+    /// The headers of all chunks, and below them whether every page can be decompressed.
+    fn chunks(&mut self, blocklet: &Blocklet, depth: VerifyDepth) -> Vec<Option<Chunk>> {
+        let file = Arc::clone(self.file);
+        let mut chunks = Vec::new();
+        for (number, place) in blocklet.chunks.iter().enumerate() {
+            self.count(place.header_bytes);
+            match Chunk::read(&file, blocklet, number) {
+                Ok(chunk) => {
+                    if depth >= VerifyDepth::Checksums {
+                        self.pages(blocklet, &chunk);
+                    }
+                    chunks.push(Some(chunk));
+                }
+                Err(error) => {
+                    self.found(&error, Some(blocklet.rows.clone()));
+                    chunks.push(None);
+                }
+            }
+        }
+        chunks
+    }
+
+    fn pages(&mut self, blocklet: &Blocklet, chunk: &Chunk) {
+        let file = Arc::clone(self.file);
+        for (number, (range, header)) in chunk.pages.iter().zip(&chunk.header.pages).enumerate() {
+            self.count(range.end.saturating_sub(range.start));
+            let unpack = || -> Result<bool> {
+                let bytes = read_block(&file, range.clone(), CHUNK_PART)?;
+                let codec = page::codec(header)?;
+                let data = usize::try_from(header.data_length).unwrap_or(usize::MAX);
+                let data = bytes.get(..data).ok_or_else(|| Error::corrupt("the data of a page", "less"))?;
+                if header.encoders.first() == Some(&page::encoding::RLE_INTEGRAL) {
+                    return Ok(false);
+                }
+                let cap = usize::try_from(file.limits.decoded_bytes).unwrap_or(usize::MAX);
+                codec.decompress_sized(data, cap)?;
+                Ok(codec == pilaster_encoding::codec::Codec::Gzip)
+            };
+            match unpack().at(file.name(), range.start, "column page") {
+                Ok(true) => self.report.checksums = self.report.checksums.saturating_add(1),
+                Ok(false) => {}
+                Err(error) => self.found(&error, Some(blocklet.page_rows(number))),
+            }
+        }
+    }
+
+    fn values(&mut self, blocklet: &Blocklet, chunks: &[Option<Chunk>]) {
+        let file = Arc::clone(self.file);
+        let mut sound = true;
+        for (column, node) in file.columns.iter().enumerate() {
+            let known = Arc::new(KnownChunks::new());
+            let mut cursor = PageCursor::new(Arc::clone(&file), column, RowRanges::none(), known);
+            for page in 0..blocklet.pages() {
+                let rows = blocklet.page_rows(page);
+                match cursor.read(rows.clone()) {
+                    Ok(values) => {
+                        let chunk = chunks.get(node.chunk).and_then(Option::as_ref);
+                        self.bounds(node, page, &rows, &values, chunk, blocklet);
+                    }
+                    Err(error) => {
+                        sound = false;
+                        // What cannot be decompressed or parsed has been said already.
+                        let finding = Finding::from_error(&error, file.name(), Some(rows));
+                        let is_known = self
+                            .report
+                            .findings
+                            .iter()
+                            .any(|known| known.offset == finding.offset && known.part == finding.part);
+                        if !is_known {
+                            self.report.findings.push(finding);
+                        }
+                    }
+                }
+            }
+        }
+        if sound {
+            let rows = blocklet.rows.end.saturating_sub(blocklet.rows.start);
+            self.report.rows = self.report.rows.saturating_add(rows);
+        }
+    }
+
+    /// Values lie between the minima and maxima of their page and of their blocklet.
+    fn bounds(
+        &mut self,
+        node: &ColumnNode,
+        page: usize,
+        rows: &Range<u64>,
+        values: &ArrayRef,
+        chunk: Option<&Chunk>,
+        blocklet: &Blocklet,
+    ) {
+        let statistics = [
+            (chunk.and_then(|chunk| chunk.page_statistics(page)), 0, "page"),
+            (blocklet.min_max.as_ref(), node.chunk, "blocklet"),
+        ];
+        let offset = chunk.and_then(|chunk| chunk.pages.get(page)).map_or(0, |range| range.start);
+        for (statistics, place, of) in statistics {
+            let Some((min, max)) = statistics.and_then(|statistics| statistics.bounds(place)) else {
+                continue;
+            };
+            let Some(limits) = bounds(node, &[Some(min), Some(max)]) else { continue };
+            // Bounds of floats leave NaN out.
+            if limits.data_type().is_floating() || limits.null_count() > 0 {
+                continue;
+            }
+            match outside(values, &limits) {
+                Ok(0) => {}
+                Ok(count) => self.report.findings.push(Finding {
+                    severity: Severity::Error,
+                    path: self.file.name().into(),
+                    offset,
+                    part: "column page".into(),
+                    message: format!(
+                        "expected values of column {:?} inside the bounds of their {of}, found {count} outside",
+                        node.field.name()
+                    ),
+                    rows: Some(rows.clone()),
+                }),
+                Err(error) => self.found(&error, Some(rows.clone())),
+            }
+        }
+    }
+}
+
+/// How many of `values` are below the first of `limits` or above the second.
+fn outside(values: &ArrayRef, limits: &ArrayRef) -> Result<usize> {
+    let literal = |index| Literal::from_array(limits.as_ref(), index);
+    let predicate = Predicate::Or(vec![col("v").lt(literal(0)), col("v").gt(literal(1))]);
+    let schema = Arc::new(Schema::new(vec![Field::new("v", values.data_type().clone(), true)]));
+    let bound = predicate.bind(&schema)?;
+    let batch = RecordBatch::try_new(schema, vec![Arc::clone(values)])?;
+    Ok(bound.evaluate(&batch)?.true_count())
+}

@@ -1,0 +1,298 @@
+//! Footers, blocklets and index files.
+
+use bytes::Bytes;
+use pilaster_encoding::DecodeError;
+use pilaster_encoding::thrift::{Reader, wire};
+
+use super::{ColumnSchema, Message, Parsed, binaries, i32_list, parse_columns, required};
+
+/// `FileFooter3`.
+#[derive(Debug, Clone)]
+pub struct FileFooter {
+    /// Rows of the file.
+    pub rows: i64,
+    /// Values per dictionary column; empty since 2.0.
+    pub cardinalities: Vec<i32>,
+    /// Statistics, one per blocklet.
+    pub indexes: Vec<BlockletIndex>,
+    /// The blocklets.
+    pub blocklets: Vec<BlockletInfo>,
+    /// Whether the rows are in the order of the sort columns.
+    pub is_sorted: Option<bool>,
+    /// Who wrote the file.
+    pub extra: Vec<(String, String)>,
+}
+
+impl FileFooter {
+    /// Parses the footer at the start of `bytes`; gives its length too.
+    pub(crate) fn parse(bytes: &Bytes) -> Parsed<(Self, usize)> {
+        let Message { bytes: whole, mut reader } = Message::new(bytes);
+        let (mut rows, mut blocklets) = (None, None);
+        let (mut cardinalities, mut indexes, mut is_sorted, mut extra) =
+            (Vec::new(), Vec::new(), None, Vec::new());
+        reader.structure(|reader, field| {
+            match field.id {
+                1 => rows = Some(reader.i64(field)?),
+                2 => cardinalities = reader.structure_field(field, |reader| segment_info(reader))?,
+                3 => {
+                    indexes =
+                        reader.list(field, wire::STRUCT, |reader| BlockletIndex::parse(whole, reader))?;
+                }
+                4 => {
+                    blocklets = Some(reader.list(field, wire::STRUCT, |reader| BlockletInfo::parse(reader))?)
+                }
+                6 => is_sorted = Some(reader.bool(field)?),
+                7 if field.wire == wire::MAP => {
+                    let pairs = reader.text_map(field)?;
+                    extra = pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+                }
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        let footer = Self {
+            rows: required(rows, 0, "a footer with a number of rows")?,
+            cardinalities,
+            indexes,
+            blocklets: required(blocklets, 0, "a footer with blocklets")?,
+            is_sorted,
+            extra,
+        };
+        Ok((footer, reader.position()))
+    }
+}
+
+fn segment_info(reader: &mut Reader<'_>) -> Parsed<Vec<i32>> {
+    let mut cardinalities = Vec::new();
+    reader.structure(|reader, field| {
+        if field.id != 2 {
+            return Ok(false);
+        }
+        cardinalities = i32_list(reader, field)?;
+        Ok(true)
+    })?;
+    Ok(cardinalities)
+}
+
+/// `BlockletInfo3`: where the chunks of a blocklet lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockletInfo {
+    /// Rows of the blocklet.
+    pub rows: i32,
+    /// Where the chunk of each column begins.
+    pub chunk_offsets: Vec<i64>,
+    /// Bytes of the header of each chunk.
+    pub chunk_header_lengths: Vec<i32>,
+    /// End of the last dimension chunk.
+    pub dimensions_end: Option<i64>,
+    /// End of the last measure chunk.
+    pub measures_end: Option<i64>,
+    /// Pages of each column.
+    pub pages: i32,
+    /// Rows of each page; absent in old files.
+    pub page_rows: Option<Vec<i32>>,
+}
+
+impl BlockletInfo {
+    fn parse(reader: &mut Reader<'_>) -> Parsed<Self> {
+        let at = reader.position();
+        let (mut rows, mut offsets, mut lengths, mut pages) = (None, None, None, None);
+        let (mut dimensions_end, mut measures_end, mut page_rows) = (None, None, None);
+        reader.structure(|reader, field| {
+            match field.id {
+                1 => rows = Some(reader.i32(field)?),
+                2 => offsets = Some(reader.list(field, wire::I64, Reader::i64_value)?),
+                3 => lengths = Some(i32_list(reader, field)?),
+                4 => dimensions_end = Some(reader.i64(field)?),
+                5 => measures_end = Some(reader.i64(field)?),
+                6 => pages = Some(reader.i32(field)?),
+                7 => page_rows = Some(i32_list(reader, field)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(Self {
+            rows: required(rows, at, "a blocklet with a number of rows")?,
+            chunk_offsets: required(offsets, at, "a blocklet with chunk offsets")?,
+            chunk_header_lengths: required(lengths, at, "a blocklet with chunk lengths")?,
+            dimensions_end,
+            measures_end,
+            pages: required(pages, at, "a blocklet with a number of pages")?,
+            page_rows,
+        })
+    }
+}
+
+/// `BlockletIndex`: statistics of a blocklet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockletIndex {
+    /// Least and greatest values, one per column.
+    pub min_max: MinMax,
+}
+
+impl BlockletIndex {
+    fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
+        let at = reader.position();
+        let mut min_max = None;
+        reader.structure(|reader, field| {
+            if field.id != 1 {
+                return Ok(false);
+            }
+            min_max = Some(reader.structure_field(field, |reader| MinMax::parse(whole, reader))?);
+            Ok(true)
+        })?;
+        Ok(Self { min_max: required(min_max, at, "a blocklet index with minima and maxima")? })
+    }
+}
+
+/// `BlockletMinMaxIndex`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MinMax {
+    /// Least values.
+    pub min: Vec<Bytes>,
+    /// Greatest values.
+    pub max: Vec<Bytes>,
+    /// Which of them are there; all, if empty.
+    pub is_present: Vec<bool>,
+}
+
+impl MinMax {
+    pub(super) fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
+        let (mut min, mut max, mut is_present) = (Vec::new(), Vec::new(), Vec::new());
+        reader.structure(|reader, field| {
+            match field.id {
+                1 => min = binaries(whole, reader, field)?,
+                2 => max = binaries(whole, reader, field)?,
+                3 => is_present = reader.list(field, wire::TRUE, Reader::bool_value)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(Self { min, max, is_present })
+    }
+
+    /// The bounds of column `index`, if they are there.
+    pub fn bounds(&self, index: usize) -> Option<(&Bytes, &Bytes)> {
+        let is_present = self.is_present.is_empty() || self.is_present.get(index).copied().unwrap_or(false);
+        if !is_present {
+            return None;
+        }
+        Some((self.min.get(index)?, self.max.get(index)?))
+    }
+}
+
+/// The first struct of an index file.
+#[derive(Debug, Clone)]
+pub struct IndexHeader {
+    /// Version of the format of its data files.
+    pub version: i32,
+    /// The columns of the table, as in the data files.
+    pub columns: Vec<ColumnSchema>,
+    /// Number of the bucket of its data files.
+    pub bucket: Option<i32>,
+    /// Whether their rows are sorted.
+    pub is_sorted: Option<bool>,
+}
+
+impl IndexHeader {
+    /// Parses an index file: its header, and a record per blocklet.
+    ///
+    /// # Errors
+    /// If the bytes are no index file.
+    pub(crate) fn parse_file(bytes: &Bytes) -> Parsed<(Self, Vec<BlockIndex>)> {
+        let Message { bytes: whole, mut reader } = Message::new(bytes);
+        let (mut version, mut columns, mut bucket, mut is_sorted) = (None, None, None, None);
+        reader.structure(|reader, field| {
+            match field.id {
+                1 => version = Some(reader.i32(field)?),
+                2 => columns = Some(parse_columns(reader, field)?),
+                4 => bucket = Some(reader.i32(field)?),
+                6 => is_sorted = Some(reader.bool(field)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        let header = Self {
+            version: required(version, 0, "an index header with a version")?,
+            columns: required(columns, 0, "an index header with columns")?,
+            bucket,
+            is_sorted,
+        };
+        let mut records = Vec::new();
+        while !reader.is_at_end() {
+            records.push(BlockIndex::parse(whole, &mut reader)?);
+        }
+        Ok((header, records))
+    }
+}
+
+/// What an index file says of one blocklet.
+#[derive(Debug, Clone)]
+pub struct BlockIndex {
+    /// Rows of the data file.
+    pub rows: i64,
+    /// Name of the data file.
+    pub file_name: String,
+    /// Where its footer begins.
+    pub footer_offset: i64,
+    /// Statistics of the blocklet.
+    pub index: BlockletIndex,
+    /// Where its chunks lie.
+    pub blocklet: Option<BlockletInfo>,
+    /// Bytes of the data file.
+    pub file_size: Option<i64>,
+}
+
+impl BlockIndex {
+    fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
+        let at = reader.position();
+        let (mut rows, mut file_name, mut footer_offset, mut index) = (None, None, None, None);
+        let (mut blocklet, mut file_size) = (None, None);
+        reader.structure(|reader, field| {
+            match field.id {
+                1 => rows = Some(reader.i64(field)?),
+                2 => file_name = Some(reader.text(field)?.to_string()),
+                3 => footer_offset = Some(reader.i64(field)?),
+                4 => {
+                    let parse = |reader: &mut Reader<'_>| BlockletIndex::parse(whole, reader);
+                    index = Some(reader.structure_field(field, parse)?);
+                }
+                5 => blocklet = Some(reader.structure_field(field, |reader| BlockletInfo::parse(reader))?),
+                6 => file_size = Some(reader.i64(field)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(Self {
+            rows: required(rows, at, "an index record with a number of rows")?,
+            file_name: required(file_name, at, "an index record with a file name")?,
+            footer_offset: required(footer_offset, at, "an index record with a footer offset")?,
+            index: required(index, at, "an index record with statistics")?,
+            blocklet,
+            file_size,
+        })
+    }
+}
+
+/// Cuts a merged index file into the index files it was made of: their names and bytes.
+pub(crate) fn parse_merged(bytes: &Bytes) -> Parsed<Vec<(String, Bytes)>> {
+    let Message { bytes: whole, mut reader } = Message::new(bytes);
+    let (mut names, mut files) = (Vec::new(), Vec::new());
+    reader.structure(|reader, field| {
+        if field.id == 1 {
+            names = reader.list(field, wire::BINARY, |reader| reader.text_value().map(str::to_string))?;
+        }
+        Ok(field.id == 1)
+    })?;
+    reader.structure(|reader, field| {
+        if field.id == 1 {
+            files = binaries(whole, reader, field)?;
+        }
+        Ok(field.id == 1)
+    })?;
+    if names.len() != files.len() {
+        let expected = format!("{} index files", names.len());
+        return Err(DecodeError::new(0, expected, files.len().to_string()));
+    }
+    Ok(names.into_iter().zip(files).collect())
+}

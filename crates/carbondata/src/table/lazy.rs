@@ -1,0 +1,56 @@
+//! A data file that is opened when its first byte is needed: planning needs only the index.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use pilaster_core::source::open_source;
+use pilaster_core::{Error, Result, Source, SourceRef};
+
+/// A file whose size is known from its index.
+#[derive(Debug)]
+pub(crate) struct LazySource {
+    path: String,
+    size: u64,
+    opened: OnceLock<SourceRef>,
+}
+
+impl LazySource {
+    pub fn new(path: String, size: u64) -> Self {
+        Self { path, size, opened: OnceLock::new() }
+    }
+
+    fn open(&self) -> Result<&SourceRef> {
+        if let Some(source) = self.opened.get() {
+            return Ok(source);
+        }
+        let source = open_source(&self.path)?;
+        if source.size() < self.size {
+            let expected = format!("{} bytes, as the index says", self.size);
+            return Err(Error::corrupt(expected, source.size()).at(
+                &self.path,
+                source.size(),
+                "carbondata file",
+            ));
+        }
+        Ok(self.opened.get_or_init(|| source))
+    }
+}
+
+impl Source for LazySource {
+    fn name(&self) -> &str {
+        &self.path
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
+        self.open()?.read_at(range)
+    }
+
+    fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.open()?.read_many(ranges)
+    }
+}

@@ -1,0 +1,112 @@
+//! One data file of a table: where its columns come from and which of its rows are left.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
+use arrow_cast::cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, Schema};
+use pilaster_core::Result;
+use pilaster_core::predicate::ZoneStatistics;
+
+use super::live::Live;
+use super::values::repeat;
+use crate::file::layout::CarbonFile;
+
+/// Where the values of a table's column come from.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnOrigin {
+    /// A column of the file.
+    File(usize),
+    /// One value for all rows: a partition's, or the default of a column the file does not have.
+    Constant(ArrayRef),
+}
+
+/// A data file.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub segment: String,
+    pub file: Arc<CarbonFile>,
+    pub live: Live,
+    /// One per column of the table.
+    pub origins: Vec<ColumnOrigin>,
+    /// Position of its first row in the table.
+    pub first_row: u64,
+}
+
+impl Part {
+    pub fn rows(&self) -> std::ops::Range<u64> {
+        self.first_row..self.first_row.saturating_add(self.live.count())
+    }
+
+    /// The statistics of zones of the file, as statistics of the table's columns.
+    pub fn zones<'a>(&'a self, schema: &'a Schema, zones: &'a dyn ZoneStatistics) -> PartZones<'a> {
+        PartZones { part: self, schema, zones }
+    }
+
+    /// Leaves out the deleted rows of `physical`, whose values are in `array`.
+    pub fn without_deleted(&self, array: ArrayRef, physical: &std::ops::Range<u64>) -> Result<ArrayRef> {
+        if self.live.is_whole(physical) {
+            return Ok(array);
+        }
+        let mask: BooleanArray = physical.clone().map(|row| Some(self.live.contains(row))).collect();
+        Ok(arrow_select::filter::filter(&array, &mask)?)
+    }
+}
+
+/// Values of a file as values of the table, whose type may have been widened since.
+pub(crate) fn widened(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    let found = array.data_type();
+    let is_same = match found {
+        DataType::Dictionary(_, words) => words.as_ref() == data_type,
+        found => found == data_type,
+    };
+    if is_same {
+        return Ok(array);
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(&array, data_type, &options)?)
+}
+
+/// See [`Part::zones`].
+pub(crate) struct PartZones<'a> {
+    part: &'a Part,
+    schema: &'a Schema,
+    zones: &'a dyn ZoneStatistics,
+}
+
+impl PartZones<'_> {
+    fn bound(&self, column: usize, of: impl Fn(usize) -> Option<ArrayRef>) -> Option<ArrayRef> {
+        let data_type = self.schema.fields().get(column)?.data_type();
+        match self.part.origins.get(column)? {
+            ColumnOrigin::File(index) => widened(of(*index)?, data_type).ok(),
+            // Nulls match no comparison, and as bounds they would say "not known".
+            ColumnOrigin::Constant(value) => repeat(value, self.zones.zones()).ok(),
+        }
+    }
+}
+
+impl ZoneStatistics for PartZones<'_> {
+    fn zones(&self) -> usize {
+        self.zones.zones()
+    }
+
+    fn min(&self, column: usize) -> Option<ArrayRef> {
+        self.bound(column, |index| self.zones.min(index))
+    }
+
+    fn max(&self, column: usize) -> Option<ArrayRef> {
+        self.bound(column, |index| self.zones.max(index))
+    }
+
+    fn null_counts(&self, column: usize) -> Option<UInt64Array> {
+        match self.part.origins.get(column)? {
+            ColumnOrigin::File(_) => None,
+            ColumnOrigin::Constant(value) if value.is_null(0) => self.row_counts(),
+            ColumnOrigin::Constant(_) => Some(UInt64Array::from(vec![0; self.zones.zones()])),
+        }
+    }
+
+    fn row_counts(&self) -> Option<UInt64Array> {
+        self.zones.row_counts()
+    }
+}

@@ -1,0 +1,365 @@
+//! A table as a dataset.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::verify::Finding;
+use pilaster_core::{
+    BatchReader, Dataset, Error, Limits, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
+    VerifyReport,
+};
+
+use super::cursor::{PlannedParts, TableCursor};
+use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
+use super::part::{ColumnOrigin, Part};
+use super::schema::TableSchema;
+use super::status::SegmentStatus;
+use crate::file::cursor::KnownChunks;
+use crate::file::layout::CarbonFile;
+use crate::file::prune::prune;
+use crate::file::{describe, verify};
+
+/// How to open a table.
+#[derive(Debug, Clone, Default)]
+pub struct CarbonTableOptions {
+    limits: Limits,
+    segments: Option<Vec<String>>,
+}
+
+impl CarbonTableOptions {
+    /// How much a file may make us allocate.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Only the rows of these segments.
+    #[must_use]
+    pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
+        self.segments = segments;
+        self
+    }
+}
+
+/// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
+/// read; what their index files say is kept.
+#[derive(Debug, Clone)]
+pub struct CarbonTable(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    folder: PathBuf,
+    has_metadata: bool,
+    schema: SchemaRef,
+    table: TableSchema,
+    segments: Vec<SegmentStatus>,
+    parts: Vec<Arc<Part>>,
+}
+
+/// Whether a folder is a table: it has a schema file, or data files of its own.
+pub fn is_table(folder: &Path) -> bool {
+    if schema_path(folder).is_some() {
+        return true;
+    }
+    let is_data = |name: &String| name.ends_with(".carbondata") || name.ends_with(".carbonindex");
+    sorted_names(folder).is_ok_and(|names| names.iter().any(is_data))
+}
+
+/// The tables below a store's folder, by their path in it: `db/table` or `table`.
+///
+/// # Errors
+/// If the folder cannot be listed.
+pub fn find_tables(store: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut tables = Vec::new();
+    for name in sorted_names(store)? {
+        let folder = store.join(&name);
+        if !folder.is_dir() {
+            continue;
+        }
+        if schema_path(&folder).is_some() {
+            tables.push((name, folder));
+            continue;
+        }
+        for inner in sorted_names(&folder)? {
+            let path = folder.join(&inner);
+            if path.is_dir() && schema_path(&path).is_some() {
+                tables.push((format!("{name}/{inner}"), path));
+            }
+        }
+    }
+    Ok(tables)
+}
+
+impl CarbonTable {
+    /// Opens the table in `folder`: with its metadata, or data files without any, as the SDK writes them.
+    ///
+    /// # Errors
+    /// If its metadata or index files are missing or damaged, or a segment is in a form that cannot be read.
+    pub fn open(folder: &Path, options: &CarbonTableOptions) -> Result<Self> {
+        let has_metadata = schema_path(folder).is_some();
+        let opened = if has_metadata {
+            open_table(folder, options.segments.as_deref(), &options.limits)?
+        } else if options.segments.is_some() {
+            return Err(Error::invalid("has no segments").at(&folder.display().to_string(), 0, ""));
+        } else {
+            open_bare(folder, &options.limits)?
+        };
+        let OpenedTable { schema: table, columns, segments, parts } = opened;
+        let fields: Vec<_> = columns.iter().map(|column| Arc::clone(&column.field)).collect();
+        Ok(Self(Arc::new(Inner {
+            name: folder.display().to_string(),
+            folder: folder.to_path_buf(),
+            has_metadata,
+            schema: Arc::new(Schema::new(fields)),
+            table,
+            segments,
+            parts: parts.into_iter().map(Arc::new).collect(),
+        })))
+    }
+
+    /// What the schema file says.
+    pub fn table_schema(&self) -> &TableSchema {
+        &self.0.table
+    }
+
+    /// All segments, readable or not, in load order.
+    pub fn segments(&self) -> &[SegmentStatus] {
+        &self.0.segments
+    }
+
+    /// How many rows of a segment are part of the table.
+    pub fn segment_rows(&self, id: &str) -> u64 {
+        self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.live.count()).sum()
+    }
+
+    fn rows(&self) -> u64 {
+        self.0.parts.last().map_or(0, |part| part.rows().end)
+    }
+
+    /// The files of a scan and the rows of `wanted` that may match.
+    fn plan(&self, request: &ScanRequest, wanted: RowRanges) -> Result<(PlannedParts, RowRanges)> {
+        let inner = &*self.0;
+        let Some(predicate) = &request.predicate else {
+            let parts = inner.parts.iter().map(|part| (Arc::clone(part), Arc::new(KnownChunks::new())));
+            return Ok((Arc::new(parts.collect()), wanted));
+        };
+        let bound = predicate.bind(&inner.schema)?;
+        let names = predicate.columns();
+        let columns: Vec<_> = names.into_iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
+        let mut planned = Vec::with_capacity(inner.parts.len());
+        let mut kept = Vec::new();
+        for part in &inner.parts {
+            let local: RowRanges = wanted
+                .intersect(&RowRanges::one(part.rows()))
+                .as_slice()
+                .iter()
+                .map(|rows| {
+                    rows.start.saturating_sub(part.first_row)..rows.end.saturating_sub(part.first_row)
+                })
+                .collect();
+            let physical = part.live.physical_ranges(&local);
+            let in_file: Vec<_> = columns
+                .iter()
+                .filter_map(|column| match part.origins.get(*column)? {
+                    ColumnOrigin::File(index) => Some(*index),
+                    ColumnOrigin::Constant(_) => None,
+                })
+                .collect();
+            let (may, known) = prune(&part.file, &in_file, &physical, &|zones| {
+                bound.may_match(&part.zones(&inner.schema, zones))
+            });
+            let logical = part.live.logical_ranges(&may).intersect(&local);
+            kept.extend(logical.as_slice().iter().map(|rows| {
+                rows.start.saturating_add(part.first_row)..rows.end.saturating_add(part.first_row)
+            }));
+            planned.push((Arc::clone(part), Arc::new(known)));
+        }
+        Ok((Arc::new(planned), kept.into_iter().collect()))
+    }
+
+    /// The data file agrees with what its index said.
+    fn check_index(part: &Part) -> Result<()> {
+        let file = &part.file;
+        let footer = CarbonFile::open(open_path(Path::new(file.name()))?, file.limits.clone())?;
+        let places = |file: &CarbonFile| -> Vec<_> {
+            file.blocklets.iter().map(|b| (b.rows.clone(), b.page_starts.clone(), b.chunks.clone())).collect()
+        };
+        let statistics =
+            |file: &CarbonFile| -> Vec<_> { file.blocklets.iter().map(|b| b.min_max.clone()).collect() };
+        if places(file) != places(&footer) || statistics(file) != statistics(&footer) {
+            let error = Error::corrupt("a footer that says what the index says", "another one");
+            return Err(error.at(file.name(), 0, "carbondata footer"));
+        }
+        Ok(())
+    }
+
+    fn segment_node(&self, segment: &SegmentStatus) -> Result<Node> {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let mut node = Node::new(format!("segment {}", segment.id), 0)
+            .fact("status", &segment.status)
+            .fact("load_start", text(&segment.load_start))
+            .fact("load_end", text(&segment.load_end))
+            .fact("merged_into", text(&segment.merged_into))
+            .fact("rows", self.segment_rows(&segment.id));
+        for part in self.0.parts.iter().filter(|part| part.segment == segment.id) {
+            let deleted = part.file.rows.saturating_sub(part.live.count());
+            let child = describe::describe(&part.file)?.fact("deleted_rows", deleted);
+            node.bytes = node.bytes.saturating_add(child.bytes);
+            node = node.child(child);
+        }
+        Ok(node)
+    }
+}
+
+/// The columns of one scan.
+struct ScanColumns {
+    parts: PlannedParts,
+    schema: SchemaRef,
+}
+
+impl Columns for ScanColumns {
+    fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let field = self.schema.fields().get(column);
+        let field = field.ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
+        let data_type = field.data_type().clone();
+        Ok(Box::new(TableCursor::new(Arc::clone(&self.parts), column, data_type, wanted.clone())))
+    }
+}
+
+impl Dataset for CarbonTable {
+    fn format(&self) -> &'static str {
+        if self.0.has_metadata { "carbondata table" } else { "carbondata folder" }
+    }
+
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.0.schema)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        Some(self.rows())
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.0.parts.iter().map(|part| part.file.source.size()).sum()
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        let mut splits = Vec::new();
+        for part in &self.0.parts {
+            for blocklet in &part.file.blocklets {
+                let rows = part.live.logical(&blocklet.rows);
+                let start = rows.start.saturating_add(part.first_row);
+                let rows = start..rows.end.saturating_add(part.first_row);
+                splits.push(Split { rows: Some(rows), bytes: blocklet.bytes() });
+            }
+        }
+        Ok(splits)
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let wanted = request.wanted_rows(self.rows(), &self.splits()?)?;
+        let (parts, wanted) = self.plan(request, wanted)?;
+        let columns = ScanColumns { parts, schema: self.schema() };
+        positional::scan(&columns, &self.0.schema, request, &wanted)
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        let mut report = VerifyReport::default();
+        for part in &self.0.parts {
+            if let Err(error) = Self::check_index(part) {
+                report.findings.push(Finding::from_error(&error, part.file.name(), Some(part.rows())));
+            }
+            report.merge(verify::verify(&part.file, depth, progress));
+        }
+        progress.set_total(report.bytes);
+        Ok(report)
+    }
+
+    fn describe(&self) -> Result<Node> {
+        let inner = &*self.0;
+        let mut node = Node::new(format!("{} {}", self.format(), inner.name), self.size_bytes())
+            .fact("rows", self.rows())
+            .fact("columns", inner.schema.fields().len());
+        if !inner.has_metadata {
+            for part in &inner.parts {
+                node = node.child(describe::describe(&part.file)?);
+            }
+            return Ok(node);
+        }
+        node = node.fact("table_id", &inner.table.table_id);
+        for (key, value) in &inner.table.properties {
+            node = node.fact(format!("property.{key}"), value);
+        }
+        if let Some((columns, count)) = &inner.table.buckets {
+            node = node.fact("buckets", format!("{count} by {}", columns.join(", ")));
+        }
+        if !inner.table.partition_columns.is_empty() {
+            node = node.fact("partition_columns", inner.table.partition_columns.join(","));
+        }
+        for name in index_folders(&inner.folder)? {
+            node = node.fact("secondary_index", name);
+        }
+        for segment in &inner.segments {
+            node = node.child(self.segment_node(segment)?);
+        }
+        Ok(node)
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        let mut pages = Vec::new();
+        for part in &self.0.parts {
+            for mut page in describe::pages(&part.file)? {
+                page.rows = page.rows.map(|rows| {
+                    let rows = part.live.logical(&rows);
+                    rows.start.saturating_add(part.first_row)..rows.end.saturating_add(part.first_row)
+                });
+                pages.push(page);
+            }
+        }
+        Ok(pages)
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        let mut all = vec![ColumnStatistics::default(); self.0.schema.fields().len()];
+        for part in &self.0.parts {
+            let of_file = describe::column_statistics(&part.file)?;
+            for (column, origin) in all.iter_mut().zip(&part.origins) {
+                let ColumnOrigin::File(index) = origin else { continue };
+                let Some(known) = of_file.get(*index) else { continue };
+                column.bytes = column.bytes.saturating_add(known.bytes);
+                for (names, more) in
+                    [(&mut column.encodings, &known.encodings), (&mut column.codecs, &known.codecs)]
+                {
+                    for name in more {
+                        if !names.contains(name) {
+                            names.push(name.clone());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Folders beside the data that hold secondary indexes, which never change what a scan gives.
+fn index_folders(table: &Path) -> Result<Vec<String>> {
+    let is_own = |name: &str| {
+        matches!(name, "Metadata" | "Fact" | "LockFiles") || name.starts_with('.') || name.contains('=')
+    };
+    let names = sorted_names(table)?;
+    Ok(names.into_iter().filter(|name| !is_own(name) && table.join(name).is_dir()).collect())
+}

@@ -1,0 +1,177 @@
+//! `tablestatus`, segment files, update status and delete deltas: JSON as Gson writes it, all values texts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pilaster_core::{Error, Result, SourceRef};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// No metadata file of a table is larger.
+const MAX_JSON_BYTES: u64 = 256 << 20;
+
+/// One load, update or compaction.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct SegmentStatus {
+    /// Its id: `0`, `1`, or `0.1` after compaction.
+    #[serde(rename = "loadName")]
+    pub id: String,
+    /// `Success`, `Marked for Delete`, `Compacted` and so on.
+    #[serde(rename = "loadStatus")]
+    pub status: String,
+    /// When loading began: milliseconds since 1970, or text before 1.1.
+    #[serde(rename = "loadStartTime")]
+    pub load_start: Option<String>,
+    /// When loading ended.
+    #[serde(rename = "timestamp")]
+    pub load_end: Option<String>,
+    /// When it was deleted or compacted.
+    #[serde(rename = "modificationOrDeletionTimestamp", alias = "modificationOrdeletionTimesStamp")]
+    pub modified: Option<String>,
+    /// The segment it was compacted into.
+    #[serde(rename = "mergedLoadName")]
+    pub merged_into: Option<String>,
+    /// Bytes of its data files.
+    #[serde(rename = "dataSize")]
+    pub data_bytes: Option<String>,
+    /// Bytes of its index files.
+    #[serde(rename = "indexSize")]
+    pub index_bytes: Option<String>,
+    /// Name of the file that lists its folders.
+    #[serde(rename = "segmentFile")]
+    pub segment_file: Option<String>,
+    /// `columnar_v3`, `row_v1` for streams, or a foreign format.
+    #[serde(rename = "fileFormat")]
+    pub file_format: Option<String>,
+    /// Folder of a segment that was added from outside.
+    pub path: Option<String>,
+    /// Which file says what was deleted; only that of the first segment counts.
+    #[serde(rename = "updateStatusFileName")]
+    pub update_status_file: Option<String>,
+    /// `false` hides a segment of 1.x.
+    pub visibility: Option<String>,
+}
+
+impl SegmentStatus {
+    /// Whether its rows are part of the table.
+    pub fn is_readable(&self) -> bool {
+        let is_visible = self.visibility.as_deref().is_none_or(|text| !text.eq_ignore_ascii_case("false"));
+        let states = ["Success", "Partial Success", "Marked for Update", "Streaming", "Streaming Finish"];
+        is_visible && states.contains(&self.status.as_str())
+    }
+}
+
+/// What a segment file says of one folder.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SegmentFolder {
+    pub files: Vec<String>,
+    pub partitions: Vec<String>,
+    pub status: Option<String>,
+    #[serde(rename = "mergeFileName")]
+    pub merge_file: Option<String>,
+    #[serde(rename = "isRelative")]
+    pub is_relative: bool,
+}
+
+/// `segments/<id>_<time>.segment`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SegmentFile {
+    #[serde(rename = "locationMap")]
+    pub folders: BTreeMap<String, SegmentFolder>,
+}
+
+/// What was deleted from one data file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct BlockUpdate {
+    #[serde(rename = "segmentName")]
+    pub segment: String,
+    #[serde(rename = "blockName")]
+    pub block: String,
+    #[serde(rename = "actualBlockName")]
+    pub data_file: String,
+    #[serde(rename = "deleteDeltaStartTimestamp")]
+    pub start: Option<String>,
+    #[serde(rename = "deleteDeltaEndTimestamp")]
+    pub end: Option<String>,
+    #[serde(rename = "deltaFileStamps")]
+    pub stamps: Option<Vec<String>>,
+    #[serde(rename = "segmentStatus")]
+    pub status: Option<String>,
+}
+
+/// `*.deletedelta`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeleteDelta {
+    #[serde(rename = "blockletDetailsMap")]
+    pub pages: HashMap<String, DeletedRows>,
+}
+
+/// Rows of one page, counted from its first.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DeletedRows {
+    #[serde(rename = "deletedRows")]
+    pub rows: Vec<u64>,
+}
+
+/// Parses a JSON file.
+pub(crate) fn read_json<T: DeserializeOwned>(source: &SourceRef, part: &'static str) -> Result<T> {
+    let place = |error: Error| error.at(source.name(), 0, part);
+    if source.size() > MAX_JSON_BYTES {
+        return Err(place(Error::corrupt(format!("at most {MAX_JSON_BYTES} bytes"), source.size())));
+    }
+    let bytes = source.read_at(0..source.size())?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| place(Error::corrupt("JSON as CarbonData writes it", error)))
+}
+
+/// A name out of a metadata file, which must not lead out of its folder.
+pub(crate) fn checked_name(name: &str) -> Result<&str> {
+    let is_bad = name.is_empty() || name.contains(['/', '\\', '\0']) || name == "." || name == "..";
+    if is_bad {
+        return Err(Error::corrupt("the name of a file", format!("{name:?}")));
+    }
+    Ok(name)
+}
+
+/// A segment id: digits, or digits, a point and digits.
+pub(crate) fn checked_id(id: &str) -> Result<&str> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_good = match id.split_once('.') {
+        Some((first, second)) => is_number(first) && is_number(second),
+        None => is_number(id),
+    };
+    if is_good { Ok(id) } else { Err(Error::corrupt("the id of a segment", format!("{id:?}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_of_the_time_are_read() {
+        for key in ["modificationOrDeletionTimestamp", "modificationOrdeletionTimesStamp"] {
+            let text = format!(r#"[{{"loadName":"0","loadStatus":"Compacted","{key}":"5"}}]"#);
+            let segments: Vec<SegmentStatus> = serde_json::from_str(&text).unwrap();
+            assert_eq!(segments[0].modified.as_deref(), Some("5"));
+            assert!(!segments[0].is_readable());
+        }
+    }
+
+    #[test]
+    fn names_stay_in_their_folder() {
+        assert!(checked_name("0_1.segment").is_ok());
+        for bad in ["", "..", "a/b", "a\\b", "a\0"] {
+            assert!(checked_name(bad).is_err());
+        }
+        for (id, good) in
+            [("0", true), ("0.10", true), ("", false), ("1.", false), ("../1", false), ("1.2.3", false)]
+        {
+            assert_eq!(checked_id(id).is_ok(), good, "{id}");
+        }
+    }
+}

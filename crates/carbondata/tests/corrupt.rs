@@ -1,0 +1,128 @@
+//! Damaged files: never a panic, never a wrong row without a word, and everything intact is given.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests compute with known values"
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
+use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
+use pilaster_core::progress::Silent;
+use pilaster_core::{Dataset, Limits, LossLog, VerifyDepth};
+use support::{GoldenFile, batches, goldens, memory, testdata};
+
+fn golden(case: &str) -> Vec<u8> {
+    let files = GoldenFile::all(&testdata());
+    let golden = files.iter().find(|golden| golden.case == case).unwrap();
+    std::fs::read(&golden.data).unwrap()
+}
+
+fn rows(file: &CarbonFileReader) -> RecordBatch {
+    concat_batches(&file.schema(), &batches(file.scan()).unwrap()).unwrap()
+}
+
+/// Reads what can be read, whatever the bytes are.
+fn exercise(bytes: Vec<u8>) {
+    let limits =
+        Limits { decoded_bytes: 1 << 22, block_bytes: 1 << 22, metadata_bytes: 1 << 20, ..Limits::default() };
+    let options = CarbonFileOptions::default().with_limits(limits);
+    let source = memory("damaged.carbondata", bytes);
+    for file in [
+        CarbonFileReader::open_with_options(Arc::clone(&source), &options),
+        CarbonFileReader::recover(source, &options),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let _ = batches(file.scan());
+        let log = Arc::new(LossLog::new());
+        let given: usize = batches(file.scan().skip_damage(Arc::clone(&log)))
+            .map_or(0, |all| all.iter().map(RecordBatch::num_rows).sum());
+        let whole = file.row_count().unwrap();
+        assert!(given as u64 == whole || !log.is_empty());
+        let _ = file.verify(VerifyDepth::Values, &Silent);
+        let _ = file.describe();
+        let _ = file.pages();
+        let _ = file.column_statistics();
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_byte_is_refused_or_read_in_part() {
+    let bytes = golden("one_row");
+    for end in 0..bytes.len() {
+        assert!(CarbonFileReader::open(memory("cut", bytes[..end].to_vec())).is_err(), "{end}");
+        if end % 7 == 0 {
+            exercise(bytes[..end].to_vec());
+        }
+    }
+}
+
+#[test]
+fn any_flipped_byte_is_survived() {
+    for case in ["one_row", "complex_zstd", "bool_byte"] {
+        let bytes = golden(case);
+        let step = (bytes.len() / 400).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x55;
+            exercise(bad);
+        }
+    }
+}
+
+#[test]
+fn without_a_footer_every_row_is_found_again() {
+    for case in ["bool_byte", "complex_zstd", "decimal_delta"] {
+        let bytes = golden(case);
+        let whole = rows(&CarbonFileReader::open(memory(case, bytes.clone())).unwrap());
+        let offset = i64::from_be_bytes(bytes[bytes.len() - 8..].try_into().unwrap());
+        let cut = bytes[..usize::try_from(offset).unwrap()].to_vec();
+        assert!(CarbonFileReader::open(memory(case, cut.clone())).is_err());
+        let recovered = CarbonFileReader::recover(memory(case, cut), &CarbonFileOptions::default()).unwrap();
+        assert_eq!(rows(&recovered), whole);
+        assert!(!recovered.verify(VerifyDepth::Footer, &Silent).unwrap().is_sound());
+    }
+}
+
+#[test]
+fn pages_before_the_cut_are_given_and_the_others_named() {
+    let Some(root) = goldens() else { return };
+    let files = GoldenFile::all(&root.join("sdk"));
+    let golden = files.iter().find(|golden| golden.case == "multi_page").unwrap();
+    let bytes = std::fs::read(&golden.data).unwrap();
+    let file = CarbonFileReader::open(memory("whole", bytes.clone())).unwrap();
+    let whole = rows(&file);
+    // Into the last page of the last column.
+    let last = file.pages().unwrap().into_iter().max_by_key(|page| page.offset).unwrap();
+    let cut = bytes[..usize::try_from(last.offset + last.bytes / 2).unwrap()].to_vec();
+    let recovered = CarbonFileReader::recover(memory("cut", cut), &CarbonFileOptions::default()).unwrap();
+    let log = Arc::new(LossLog::new());
+    let given = batches(recovered.scan().skip_damage(Arc::clone(&log))).unwrap();
+    let given = concat_batches(&file.schema(), &given).unwrap();
+    assert_eq!(given, whole.slice(0, 64_000));
+    let losses = log.losses();
+    assert_eq!(losses.len(), 1);
+    assert_eq!(losses[0].rows, 64_000..70_000);
+}
+
+#[test]
+fn a_value_outside_its_bounds_is_found() {
+    // Snappy has no checksum: a changed literal decompresses to another value.
+    let bytes = golden("one_row");
+    let mut found = 0;
+    for at in 0..bytes.len() {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x01;
+        let Ok(file) = CarbonFileReader::open(memory("flipped", bad)) else { continue };
+        let report = file.verify(VerifyDepth::Values, &Silent).unwrap();
+        found += usize::from(report.findings.iter().any(|finding| finding.message.contains("bounds")));
+    }
+    assert!(found > 10, "{found}");
+}

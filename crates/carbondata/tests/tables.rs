@@ -1,0 +1,259 @@
+//! Tables of the real engine, with the rows it returned.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "tests compute with known values"
+)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, TimestampMillisecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use arrow_select::concat::concat_batches;
+use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, find_tables, is_table};
+use pilaster_core::progress::Silent;
+use pilaster_core::{Dataset, ErrorKind, Literal, Predicate, RowRanges, VerifyDepth, col, lit};
+use serde_json::{Map, Value, json};
+use support::{Numbers, batches, cells, goldens, testdata};
+
+/// A cell as the goldens of tables write it.
+fn cell(array: &ArrayRef, row: usize) -> Value {
+    if array.is_null(row) {
+        return Value::Null;
+    }
+    match array.data_type() {
+        DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
+        DataType::Float32 => float(f64::from(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Timestamp(..) => {
+            let ms = array.as_primitive::<TimestampMillisecondType>().value(row);
+            let (day, rest) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+            let fraction = format!("{:03}", rest % 1000);
+            let fraction = match fraction.trim_end_matches('0') {
+                "" => "0",
+                other => other,
+            };
+            let (hours, minutes, seconds) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
+            json!(format!("{} {hours:02}:{minutes:02}:{seconds:02}.{fraction}", cells::date(day)))
+        }
+        DataType::List(_) => {
+            let items = array.as_list::<i32>().value(row);
+            Value::Array((0..items.len()).map(|item| cell(&items, item)).collect())
+        }
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let pairs =
+                fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), cell(column, row)));
+            Value::Object(pairs.collect())
+        }
+        DataType::Map(..) => {
+            let entries = array.as_map().value(row);
+            let mut pairs: Vec<_> = (0..entries.len())
+                .map(|entry| json!([cell(entries.column(0), entry), cell(entries.column(1), entry)]))
+                .collect();
+            pairs.sort_by_key(ToString::to_string);
+            Value::Array(pairs)
+        }
+        _ => cells::scalar(array, row),
+    }
+}
+
+fn float(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { json!(value.to_string().replace("inf", "Infinity")) }
+}
+
+fn rows(batch: &RecordBatch) -> Vec<String> {
+    let schema = batch.schema();
+    let row = |row: usize| {
+        let pairs = schema.fields().iter().zip(batch.columns());
+        let map: Map<_, _> = pairs.map(|(field, column)| (field.name().clone(), cell(column, row))).collect();
+        Value::Object(map).to_string()
+    };
+    let mut rows: Vec<_> = (0..batch.num_rows()).map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn expected(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut rows: Vec<_> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap().to_string()).collect();
+    rows.sort();
+    rows
+}
+
+fn whole(table: &CarbonTable) -> RecordBatch {
+    concat_batches(&table.schema(), &batches(table.scan()).unwrap()).unwrap()
+}
+
+fn open(folder: &Path) -> CarbonTable {
+    CarbonTable::open(folder, &CarbonTableOptions::default()).unwrap()
+}
+
+/// The tables of a folder of goldens that have expected rows.
+fn cases(root: &Path) -> Vec<(String, PathBuf, PathBuf)> {
+    support::sorted(root)
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_string(), path.clone()))
+        .map(|(name, path)| (name.clone(), path, root.join(format!("{name}.jsonl"))))
+        .filter(|(_, path, expected)| path.join("Metadata").is_dir() && expected.is_file())
+        .collect()
+}
+
+fn check(cases: &[(String, PathBuf, PathBuf)]) -> usize {
+    let mut count = 0;
+    for (name, folder, file) in cases {
+        let table = open(folder);
+        let batch = whole(&table);
+        assert_eq!(rows(&batch), expected(file), "{name}");
+        assert_eq!(table.row_count(), Some(batch.num_rows() as u64), "{name}");
+        let report = table.verify(VerifyDepth::Values, &Silent).unwrap();
+        assert_eq!(report.findings, [], "{name}");
+        table.describe().unwrap();
+        table.pages().unwrap();
+        table.column_statistics().unwrap();
+        positions_and_splits(&table, &batch);
+        pruning(&table, &batch);
+        count += batch.num_rows();
+    }
+    count
+}
+
+/// Rows by position and by split are the rows of the whole.
+fn positions_and_splits(table: &CarbonTable, batch: &RecordBatch) {
+    let rows = batch.num_rows();
+    let (start, end) = (rows / 3, rows - rows / 4);
+    let some = batches(table.scan().rows(RowRanges::one(start as u64..end as u64))).unwrap();
+    assert_eq!(concat_batches(&table.schema(), &some).unwrap(), batch.slice(start, end - start));
+    let splits = table.splits().unwrap().len();
+    let parts: Vec<_> = (0..splits).flat_map(|split| batches(table.scan().split(split)).unwrap()).collect();
+    assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), batch);
+}
+
+/// Filters give the rows that filtering the whole gives.
+fn pruning(table: &CarbonTable, batch: &RecordBatch) {
+    if batch.num_rows() == 0 {
+        return;
+    }
+    let mut numbers = Numbers(3);
+    for (index, field) in batch.schema().fields().iter().enumerate() {
+        if field.data_type().is_nested() {
+            continue;
+        }
+        for _ in 0..6 {
+            let row = numbers.below(batch.num_rows() as u64) as usize;
+            let value = Literal::from_array(batch.column(index).as_ref(), row);
+            let column = col(field.name());
+            let predicate: Predicate = match numbers.below(5) {
+                0 => column.is_null(),
+                _ if value.is_null() => column.is_not_null(),
+                1 => column.lt(value),
+                2 => column.gt_eq(value),
+                3 => column.not_eq(value),
+                _ => column.eq(value),
+            };
+            let mask = predicate.bind(&batch.schema()).unwrap().evaluate(batch).unwrap();
+            let wanted = arrow_select::filter::filter_record_batch(batch, &mask).unwrap();
+            let found = batches(table.scan().filter(predicate.clone())).unwrap();
+            let found = concat_batches(&table.schema(), &found).unwrap();
+            assert_eq!(found, wanted, "{}: {predicate}", table.name());
+        }
+    }
+}
+
+#[test]
+fn committed_tables_hold_the_rows_the_engine_selects() {
+    let cases = cases(&testdata().join("table"));
+    assert!(cases.len() >= 3);
+    check(&cases);
+}
+
+#[test]
+fn tables_of_2_3_hold_the_rows_the_engine_selects() {
+    let Some(root) = goldens() else { return };
+    let is_columnar = |name: &str| name != "segs_added" && !matches!(name, "stream_open" | "stream_finished");
+    let mut cases = cases(&root.join("table/v2.3"));
+    cases.retain(|(name, _, _)| is_columnar(name));
+    let rows = check(&cases);
+    eprintln!("{} tables, {rows} rows", cases.len());
+    assert!(cases.len() >= 35, "{}", cases.len());
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_by_name() {
+    let Some(root) = goldens() else { return };
+    for (table, word) in [
+        ("v2.3/segs_added", "parquet"),
+        ("v2.3/stream_open", "stream"),
+        ("v1.6/d16_dict_one", "dictionary"),
+        ("v1.0/v1_dict_one", "version 1"),
+    ] {
+        let folder = root.join("table").join(table);
+        let error = CarbonTable::open(&folder, &CarbonTableOptions::default()).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{table}: {error}");
+        assert!(error.to_string().contains(word), "{table}: {error}");
+    }
+}
+
+#[test]
+fn single_segments_are_read() {
+    let Some(root) = goldens() else { return };
+    let root = root.join("table/v2.3");
+    for (table, segment, file) in [
+        ("compact_minor", "0.2", "compact_minor_seg_0_2.jsonl"),
+        ("compact_minor", "4", "compact_minor_seg_4.jsonl"),
+        ("segs_deleted", "2", "segs_only_2.jsonl"),
+    ] {
+        let options = CarbonTableOptions::default().with_segments(Some(vec![segment.into()]));
+        let table = CarbonTable::open(&root.join(table), &options).unwrap();
+        assert_eq!(rows(&whole(&table)), expected(&root.join(file)), "{segment}");
+    }
+    let options = CarbonTableOptions::default().with_segments(Some(vec!["1".into()]));
+    let error = CarbonTable::open(&root.join("segs_deleted"), &options).unwrap_err();
+    assert!(error.to_string().contains("there are: 0, 2"), "{error}");
+}
+
+#[test]
+fn planning_opens_no_data_file() {
+    let Some(root) = goldens() else { return };
+    let source = root.join("table/v2.3/part_loaded");
+    let copy = std::env::temp_dir().join(format!("pilaster-carbondata-{}", std::process::id()));
+    copy_without_data(&source, &copy);
+    let table = open(&copy);
+    assert_eq!(table.row_count(), Some(expected(&root.join("table/v2.3/part_loaded.jsonl")).len() as u64));
+    let none = batches(table.scan().filter(col("country").eq(lit("nowhere")))).unwrap();
+    assert_eq!(none.len(), 0);
+    assert!(batches(table.scan()).is_err());
+    std::fs::remove_dir_all(&copy).unwrap();
+}
+
+fn copy_without_data(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for path in support::sorted(from) {
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_without_data(&path, &target);
+        } else if path.extension().is_none_or(|extension| extension != "carbondata") {
+            std::fs::write(target, std::fs::read(&path).unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_the_sdk_is_a_table_and_a_store_has_tables() {
+    let folder = testdata().join("sdk/bool_byte/data");
+    assert!(is_table(&folder));
+    let table = open(&folder);
+    assert_eq!(table.format(), "carbondata folder");
+    assert_eq!(table.row_count(), Some(500));
+    let names: Vec<_> =
+        find_tables(&testdata().join("table")).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert!(names.len() >= 3, "{names:?}");
+}
