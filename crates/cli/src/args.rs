@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pilaster::core::dataset::column_index;
+use pilaster::doris::{DorisOptions, is_tablet_schema, read_schema};
 use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
 use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
 use pilaster_datafusion::RowFilter;
@@ -18,9 +19,18 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
 
-    /// Names and types for files that carry none, as JSON: {"columns": [{"name": "id", "type": "int64"}]}
+    /// Names and types for files that carry none, as JSON: {"columns": [{"name": "id", "type": "int64"}]}; for Doris
+    /// segments a tablet schema, whose columns have a "unique_id"
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
+
+    /// Show hidden columns of Doris too
+    #[arg(long)]
+    hidden: bool,
+
+    /// Add a column with one path of a Doris VARIANT; may be given several times: --variant-path "v['a.b']"
+    #[arg(long, value_name = "COLUMN['PATH']", value_parser = parse_variant_path)]
+    variant_path: Vec<(String, String)>,
 
     /// Do not compare stored checksums
     #[arg(long)]
@@ -53,9 +63,19 @@ pub(crate) struct OpenArgs {
 
 impl OpenArgs {
     pub(crate) fn options(&self) -> Result<OpenOptions> {
-        let schema = self.schema.as_ref().map(schema_file::read).transpose()?;
+        let (schema, tablet_schema) = match &self.schema {
+            Some(path) if is_tablet_schema(path)? => (None, Some(read_schema(path)?)),
+            Some(path) => (Some(schema_file::read(path)?), None),
+            None => (None, None),
+        };
+        let doris = DorisOptions::default().with_schema(tablet_schema).with_hidden(self.hidden);
+        let doris = self
+            .variant_path
+            .iter()
+            .fold(doris, |doris, (column, path)| doris.with_variant_path(column, path));
         Ok(OpenOptions::default()
             .with_schema(schema)
+            .with_doris(doris)
             .with_verify_checksums(!self.no_checksums)
             .with_table(self.table.clone())
             .with_as_of(self.as_of.clone())
@@ -75,6 +95,17 @@ impl OpenArgs {
             .with_server_key(self.server_key.clone())
             .with_secrets(self.show_secrets);
         KuduOptions::default().with_assumed_shape(shape).with_store(store)
+    }
+}
+
+/// A column and a path in it, as SQL would write them: `v['a.b']`.
+fn parse_variant_path(text: &str) -> Result<(String, String)> {
+    let parts = text.strip_suffix("']").and_then(|text| text.split_once("['"));
+    match parts {
+        Some((column, path)) if !column.is_empty() && !path.is_empty() => {
+            Ok((column.to_string(), path.to_string()))
+        }
+        _ => Err(Error::invalid("a path of a column is given as COLUMN['PATH']")),
     }
 }
 
@@ -180,6 +211,14 @@ fn parse_rows(text: &str) -> Result<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_of_a_column_stands_in_brackets() {
+        assert_eq!(parse_variant_path("v['a.b']").unwrap(), ("v".to_string(), "a.b".to_string()));
+        for text in ["v", "v['']", "['a']", "v[a]"] {
+            assert!(parse_variant_path(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn rows_may_leave_out_either_end() {

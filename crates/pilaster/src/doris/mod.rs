@@ -79,6 +79,17 @@ impl DorisOptions {
     }
 }
 
+/// Whether a schema file is one of Doris, whose columns have unique ids, and not one of ours.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn is_tablet_schema(path: impl AsRef<Path>) -> Result<bool> {
+    let name = path.as_ref().display().to_string();
+    let json = std::fs::read(path.as_ref()).at(&name, 0, "")?;
+    let value = serde_json::from_slice::<serde_json::Value>(&json).unwrap_or_default();
+    Ok(value.pointer("/columns/0/unique_id").is_some())
+}
+
 /// Reads a tablet schema in its JSON form from a file.
 ///
 /// # Errors
