@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pilaster_encoding::bits;
+use pilaster_encoding::{bits, levels};
 
 fuzz_target!(|input: (u8, u16, u16, Vec<u8>, Vec<u64>, Vec<bool>)| {
     let (width, first, count, bytes, values, flags) = input;
@@ -14,6 +14,16 @@ fuzz_target!(|input: (u8, u16, u16, Vec<u8>, Vec<u64>, Vec<bool>)| {
     let mut back = vec![0u64; values.len()];
     bits::unpack_width(&packed, width, 0, &mut back).expect("what was packed");
     assert_eq!(back, values);
+
+    let narrow = width % levels::MAX_WIDTH + 1;
+    let _ = levels::unpack(&bytes, narrow, usize::from(count), &mut Vec::new());
+    let small: Vec<u8> = bytes.iter().map(|byte| byte & ((1 << narrow) - 1)).collect();
+    let (mut packed, mut expected, mut back) = (Vec::new(), Vec::new(), Vec::new());
+    levels::pack(&small, narrow, &mut packed).expect("a width in range");
+    bits::pack_width(&small, narrow, &mut expected);
+    assert_eq!(packed, expected);
+    levels::unpack(&packed, narrow, small.len(), &mut back).expect("what was packed");
+    assert_eq!(back, small);
 
     let mut bitmap = Vec::new();
     bits::pack(&flags, &mut bitmap);

@@ -9,7 +9,8 @@
 )]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use pilaster_encoding::{bits, dictionary, group_varint, plain, rle};
+use pilaster_encoding::group_varint::wide;
+use pilaster_encoding::{bits, dictionary, group_varint, levels, plain, rle};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -70,6 +71,59 @@ fn group_varints(c: &mut Criterion) {
             b.iter(|| {
                 bytes.clear();
                 group_varint::encode(black_box(&values), &mut bytes);
+            });
+        });
+    }
+}
+
+fn wide_group_varints(c: &mut Criterion) {
+    let keys: Vec<u64> = (0..COUNT as u64).map(|n| 1_000_000 + 3 * n).collect();
+    let mixed: Vec<u64> = random().take(COUNT).map(|n| (u64::from(n) * 0x9e37_79b9_7f4a) >> (n % 56)).collect();
+    let mut group = c.benchmark_group("group_varint of u64");
+    group.throughput(Throughput::Bytes(8 * COUNT as u64));
+    for (name, values) in [("keys", keys), ("mixed", mixed)] {
+        let mut bytes = Vec::new();
+        wide::encode(&values, &mut bytes);
+        let mut out = Vec::new();
+        group.bench_function(format!("decode/{name}"), |b| {
+            b.iter(|| {
+                out.clear();
+                wide::decode_all(black_box(&bytes), COUNT, &mut out)
+            });
+        });
+        group.bench_function(format!("decode portable/{name}"), |b| {
+            b.iter(|| {
+                out.clear();
+                wide::kernels::decode_scalar(black_box(&bytes), COUNT.div_ceil(wide::GROUP), &mut out)
+            });
+        });
+        group.bench_function(format!("encode/{name}"), |b| {
+            b.iter(|| {
+                bytes.clear();
+                wide::encode(black_box(&values), &mut bytes);
+            });
+        });
+    }
+}
+
+fn packed_levels(c: &mut Criterion) {
+    let mut group = c.benchmark_group("levels");
+    group.throughput(Throughput::Elements(COUNT as u64));
+    for width in [1, 2, 3] {
+        let values: Vec<u8> = random().take(COUNT).map(|n| (n % (1 << width)) as u8).collect();
+        let mut packed = Vec::new();
+        levels::pack(&values, width, &mut packed).expect("a width in range");
+        let mut out = Vec::new();
+        group.bench_function(format!("unpack/{width} bits"), |b| {
+            b.iter(|| {
+                out.clear();
+                levels::unpack(black_box(&packed), width, COUNT, &mut out)
+            });
+        });
+        group.bench_function(format!("pack/{width} bits"), |b| {
+            b.iter(|| {
+                packed.clear();
+                levels::pack(black_box(&values), width, &mut packed)
             });
         });
     }
@@ -165,6 +219,6 @@ fn codes(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
-    targets = plain_values, group_varints, run_lengths, bit_packing, codes
+    targets = plain_values, group_varints, wide_group_varints, packed_levels, run_lengths, bit_packing, codes
 }
 criterion_main!(benches);

@@ -50,6 +50,9 @@
     )
 )]
 
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gather;
 pub mod metadata;
 mod read;

@@ -89,6 +89,15 @@ pub(crate) enum PageValues {
         bytes: Bytes,
         next: usize,
     },
+    /// Groups that have not been decoded: if all are asked for at once they go straight to where they are wanted.
+    GroupedWords {
+        bytes: Bytes,
+        count: usize,
+    },
+    GroupedLongs {
+        bytes: Bytes,
+        count: usize,
+    },
     Words {
         values: Vec<u32>,
         next: usize,
@@ -126,16 +135,11 @@ impl PageValues {
             (PhysicalType::Int32 | PhysicalType::Float, Encoding::Plain) => plain(bytes, 4),
             (PhysicalType::Int64 | PhysicalType::Double, Encoding::Plain) => plain(bytes, 8),
             (PhysicalType::Int96, Encoding::Plain) => plain(bytes, INT96_BYTES),
-            (PhysicalType::Int32, Encoding::GroupVarInt) => {
-                let mut values = Vec::new();
-                group_varint::decode_all(&bytes, count, &mut values)?;
-                Ok(Self::Words { values, next: 0 })
+            (PhysicalType::Int32 | PhysicalType::Int64, Encoding::GroupVarInt) if count == 0 => {
+                plain(bytes, 0)
             }
-            (PhysicalType::Int64, Encoding::GroupVarInt) => {
-                let mut values = Vec::new();
-                group_varint::wide::decode_all(&bytes, count, &mut values)?;
-                Ok(Self::Longs { values, next: 0 })
-            }
+            (PhysicalType::Int32, Encoding::GroupVarInt) => Ok(Self::GroupedWords { bytes, count }),
+            (PhysicalType::Int64, Encoding::GroupVarInt) => Ok(Self::GroupedLongs { bytes, count }),
             (PhysicalType::ByteArray, Encoding::Plain) => {
                 let values = Self::Strings { bytes: Buffer::from(bytes), pos: 0, left: count };
                 values.check_end()?;
@@ -150,6 +154,19 @@ impl PageValues {
     /// Appends the next `count` values.
     pub fn take(&mut self, count: usize, out: &mut Dense) -> Result<()> {
         let missing = || DecodeError::new(0, format!("{count} more values"), "fewer");
+        match (&*self, &mut *out) {
+            (Self::GroupedWords { bytes, count: all }, Dense::Words(words)) if *all == count => {
+                group_varint::decode_all(bytes, count, words)?;
+                *self = Self::Words { values: Vec::new(), next: 0 };
+                return Ok(());
+            }
+            (Self::GroupedLongs { bytes, count: all }, Dense::Longs(longs)) if *all == count => {
+                group_varint::wide::decode_all(bytes, count, longs)?;
+                *self = Self::Longs { values: Vec::new(), next: 0 };
+                return Ok(());
+            }
+            _ => self.decode_groups()?,
+        }
         match (&mut *self, out) {
             (Self::Bits { bytes, next }, Dense::Bits { bits, len }) => {
                 bits::append_range(bits, len, bytes, *next, count)?;
@@ -200,9 +217,32 @@ impl PageValues {
         self.check_end()
     }
 
+    /// Decodes groups, if that is what they are.
+    fn decode_groups(&mut self) -> Result<()> {
+        match self {
+            Self::GroupedWords { bytes, count } => {
+                let mut values = Vec::new();
+                group_varint::decode_all(bytes, *count, &mut values)?;
+                *self = Self::Words { values, next: 0 };
+            }
+            Self::GroupedLongs { bytes, count } => {
+                let mut values = Vec::new();
+                group_varint::wide::decode_all(bytes, *count, &mut values)?;
+                *self = Self::Longs { values, next: 0 };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Steps over the next `count` values.
     pub fn skip(&mut self, count: usize) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        self.decode_groups()?;
         match self {
+            Self::GroupedWords { .. } | Self::GroupedLongs { .. } => {}
             Self::Bits { next, .. }
             | Self::Plain { next, .. }
             | Self::Words { next, .. }

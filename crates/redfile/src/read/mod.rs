@@ -29,5 +29,9 @@ pub(crate) mod salvage;
 mod values;
 mod verify;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use batch::LeafBatch;
 pub use options::{LostCells, RedfileReaderOptions};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use page::{DataPage, Scratch};
 pub use reader::RedfileReader;

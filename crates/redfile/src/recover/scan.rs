@@ -108,6 +108,7 @@ mod tests {
     use std::sync::Arc;
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn both_directions_find_what_windows_find(bytes in prop::collection::vec(0u8..3, 0..60), pattern in prop::collection::vec(0u8..3, 1..4)) {
             let source: SourceRef = Arc::new(MemorySource::new("m", bytes.clone()));

@@ -274,6 +274,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn decimals_compare_as_numbers(a in any::<i64>(), b in prop_oneof![any::<i64>(), -300i64..300]) {
             prop_assert_eq!(compare_decimals(&a.to_be_bytes(), &i128::from(b).to_be_bytes()), a.cmp(&b));
