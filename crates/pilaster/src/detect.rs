@@ -18,6 +18,10 @@ const ARROW_CONTINUATION: &[u8] = &[0xff; 4];
 const CFILE_TAIL_BYTES: u64 = 12;
 const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
 
+/// A CarbonData file has no magic: it begins with a Thrift field 1, version 3, and a list in field 2, and ends with where its
+/// footer is.
+const CARBONDATA_HEAD: &[u8] = &[0x15, 0x06, 0x19];
+
 /// A kind of file that can be recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -30,6 +34,8 @@ pub enum Format {
     ArrowStream,
     /// One column of Apache Kudu.
     CFile,
+    /// A data file of Apache CarbonData.
+    CarbonData,
     /// One JSON object per line.
     JsonLines,
     /// Comma-separated values.
@@ -43,6 +49,7 @@ impl Format {
     pub(crate) fn feature(self) -> &'static str {
         match self {
             Self::CFile => "kudu",
+            Self::CarbonData => "carbondata",
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
                 "default"
             }
@@ -57,6 +64,7 @@ impl fmt::Display for Format {
             Self::ArrowFile => "arrow file",
             Self::ArrowStream => "arrow stream",
             Self::CFile => "kudu cfile",
+            Self::CarbonData => "carbondata",
             Self::JsonLines => "json lines",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -93,14 +101,23 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if size > CFILE_TAIL_BYTES && CFILE_MAGICS.iter().any(|magic| tail.starts_with(magic)) {
         return Ok(Format::CFile);
     }
+    if head.starts_with(CARBONDATA_HEAD) && (ends_with_offset(&tail, size) || name.ends_with(".carbondata")) {
+        return Ok(Format::CarbonData);
+    }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
             "no known format: looked for parquet (PAR1), arrow (ARROW1 or a stream), kudu cfile (kuducfl2, kuducfil), \
-             json lines, csv and tsv; the file begins with {}",
+             carbondata, json lines, csv and tsv; the file begins with {}",
             shown(&head)
         ))
         .at(name, 0, "")
     })
+}
+
+/// Whether the last eight bytes are a place in the file, big-endian.
+fn ends_with_offset(tail: &[u8], size: u64) -> bool {
+    let offset = tail.last_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    offset > CARBONDATA_HEAD.len() as u64 && offset < size
 }
 
 fn by_magic(head: &[u8]) -> Option<Format> {
@@ -191,7 +208,7 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 11] = [
+        let cases: [(&[u8], Format); 12] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
             (b"\xff\xff\xff\xff\x10\0\0\0....", Format::ArrowStream),
@@ -199,6 +216,7 @@ mod tests {
             (b"kuducfil....", Format::CFile),
             (b"\0\0\0\0\0\0\0\0....kuducfl2\x04\0\0\0", Format::CFile),
             (b"\0\0\0\0\0\0\0\0\x10\0\0\0PAR1", Format::Parquet),
+            (b"\x15\x06\x19\x1c....\0\0\0\0\0\0\0\x06", Format::CarbonData),
             (b"{\"a\":1}\n{\"a\":2}\n", Format::JsonLines),
             (b"a,b\n1,2\n", Format::Csv),
             (b"a\tb,c\n1\t2\n", Format::Tsv),

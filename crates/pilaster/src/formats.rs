@@ -79,6 +79,8 @@ pub(crate) trait Driver: Sync {
 
 /// Every format of this build.
 pub(crate) static DRIVERS: &[&dyn Driver] = &[
+    #[cfg(feature = "carbondata")]
+    &crate::carbondata::CarbonData,
     #[cfg(feature = "kudu")]
     &crate::kudu::Kudu,
 ];
@@ -86,6 +88,8 @@ pub(crate) static DRIVERS: &[&dyn Driver] = &[
 /// What only one format needs to know to be opened.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FormatReadOptions {
+    #[cfg(feature = "carbondata")]
+    pub(crate) carbondata: crate::carbondata::CarbonOptions,
     #[cfg(feature = "kudu")]
     pub(crate) kudu: crate::kudu::KuduOptions,
 }

@@ -60,6 +60,7 @@
 //!
 //! | feature | gives |
 //! | --- | --- |
+//! | `carbondata` (default) | files and tables of Apache CarbonData |
 //! | `kudu` (default) | files of Apache Kudu |
 //! | `object_store` | sources on S3, GCS, Azure and HTTP |
 //! | `hdfs` | sources on HDFS |
@@ -74,6 +75,8 @@
     )
 )]
 
+#[cfg(feature = "carbondata")]
+pub mod carbondata;
 mod concat;
 pub mod convert;
 pub mod detect;
