@@ -25,7 +25,7 @@ pub fn pages(bytes: &[u8]) {
     let _ = order::row_order(bytes, rows);
     let _ = order::expand_runs(bytes, rows, 1 << 16);
     let _ = strings::date_page(bytes);
-    let _ = words::codes(bytes);
+    let _ = words::codes(bytes, rows % 5);
     for width in [strings::LengthWidth::Two, strings::LengthWidth::Four] {
         for carbon_type in [CarbonType::String, CarbonType::Binary, CarbonType::Date, CarbonType::Long] {
             if let Ok(parsed) = strings::Strings::parse(bytes, width, None) {

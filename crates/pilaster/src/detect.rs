@@ -21,6 +21,10 @@ const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
 /// A Doris segment ends with it, and has none at its start.
 const SEGMENT_MAGIC: &[u8] = b"D0R1";
 
+/// A CarbonData file has no magic: it begins with a Thrift field 1, version 3, and a list in field 2, and ends with where its
+/// footer is.
+const CARBONDATA_HEAD: &[u8] = &[0x15, 0x06, 0x19];
+
 /// A kind of file that can be recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -37,6 +41,8 @@ pub enum Format {
     Redfile,
     /// A segment of Apache Doris.
     DorisSegment,
+    /// A data file of Apache CarbonData.
+    CarbonData,
     /// One JSON object per line.
     JsonLines,
     /// Comma-separated values.
@@ -52,6 +58,7 @@ impl Format {
             Self::CFile => "kudu",
             Self::Redfile => "redfile",
             Self::DorisSegment => "doris",
+            Self::CarbonData => "carbondata",
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
                 "default"
             }
@@ -68,6 +75,7 @@ impl fmt::Display for Format {
             Self::CFile => "kudu cfile",
             Self::Redfile => "redfile",
             Self::DorisSegment => "doris segment",
+            Self::CarbonData => "carbondata",
             Self::JsonLines => "json lines",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -110,14 +118,23 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if tail.ends_with(SEGMENT_MAGIC) && size >= CFILE_TAIL_BYTES {
         return Ok(Format::DorisSegment);
     }
+    if head.starts_with(CARBONDATA_HEAD) && (ends_with_offset(&tail, size) || name.ends_with(".carbondata")) {
+        return Ok(Format::CarbonData);
+    }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
             "no known format: looked for parquet (PAR1), arrow (ARROW1 or a stream), kudu cfile (kuducfl2, kuducfil), \
-             redfile (RED1), doris segment (D0R1 at the end), json lines, csv and tsv; the file begins with {}",
+             redfile (RED1), doris segment (D0R1 at the end), carbondata, json lines, csv and tsv; the file begins with {}",
             shown(&head)
         ))
         .at(name, 0, "")
     })
+}
+
+/// Whether the last eight bytes are a place in the file, big-endian.
+fn ends_with_offset(tail: &[u8], size: u64) -> bool {
+    let offset = tail.last_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    offset > CARBONDATA_HEAD.len() as u64 && offset < size
 }
 
 fn by_magic(head: &[u8]) -> Option<Format> {
@@ -211,7 +228,7 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 14] = [
+        let cases: [(&[u8], Format); 15] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
             (b"RED1....", Format::Redfile),
@@ -222,6 +239,7 @@ mod tests {
             (b"\0\0\0\0\0\0\0\0....kuducfl2\x04\0\0\0", Format::CFile),
             (b"\0\0\0\0\0\0\0\0\x10\0\0\0PAR1", Format::Parquet),
             (b"\x02\0\0\0\x01\x02\0\0\x12\0\0\0\x92\x6f\xac\xd7D0R1", Format::DorisSegment),
+            (b"\x15\x06\x19\x1c....\0\0\0\0\0\0\0\x06", Format::CarbonData),
             (b"{\"a\":1}\n{\"a\":2}\n", Format::JsonLines),
             (b"a,b\n1,2\n", Format::Csv),
             (b"a\tb,c\n1\t2\n", Format::Tsv),

@@ -95,6 +95,8 @@ pub(crate) trait Driver: Sync {
 
 /// Every format of this build.
 pub(crate) static DRIVERS: &[&dyn Driver] = &[
+    #[cfg(feature = "carbondata")]
+    &crate::carbondata::CarbonData,
     #[cfg(feature = "doris")]
     &crate::doris::Doris,
     #[cfg(feature = "kudu")]
@@ -106,6 +108,8 @@ pub(crate) static DRIVERS: &[&dyn Driver] = &[
 /// What only one format needs to know to be opened.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FormatReadOptions {
+    #[cfg(feature = "carbondata")]
+    pub(crate) carbondata: crate::carbondata::CarbonOptions,
     #[cfg(feature = "doris")]
     pub(crate) doris: crate::doris::DorisOptions,
     #[cfg(feature = "kudu")]

@@ -61,6 +61,7 @@
 //!
 //! | feature | gives |
 //! | --- | --- |
+//! | `carbondata` (default) | files and tables of Apache CarbonData |
 //! | `doris` (default) | files of Apache Doris |
 //! | `kudu` (default) | files of Apache Kudu |
 //! | `redfile` (default) | Redfile |
@@ -77,6 +78,8 @@
     )
 )]
 
+#[cfg(feature = "carbondata")]
+pub mod carbondata;
 mod concat;
 pub mod convert;
 pub mod detect;

@@ -228,7 +228,7 @@ impl OpenOptions {
             Format::Csv => Arc::new(CsvDataset::open(source, b',', self)?),
             Format::Tsv => Arc::new(CsvDataset::open(source, b'\t', self)?),
             Format::JsonLines => Arc::new(JsonLinesDataset::open(source, self)?),
-            Format::CFile | Format::DorisSegment | Format::Redfile => {
+            Format::CFile | Format::CarbonData | Format::DorisSegment | Format::Redfile => {
                 let driver = reader_of(format).map_err(|error| error.at(source.name(), 0, ""))?;
                 driver.open_file(source, self)?
             }

@@ -8,7 +8,7 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
 
 use super::layout::{Blocklet, CarbonFile, ChunkPlace};
-use super::page::words::{Words, WordsRef};
+use super::page::words::{LOCAL_CODE_BYTES, Words, WordsRef};
 use super::page::{self, Page};
 use super::types::CarbonType;
 use crate::messages::{ChunkHeader, MinMax};
@@ -112,8 +112,14 @@ impl Chunk {
             let error = Error::corrupt(format!("a page number {number}"), self.pages.len());
             return Err(error.at(file.name(), self.place.offset, CHUNK_PART));
         };
-        let words = if carbon_type.is_nested() { None } else { self.words(file, carbon_type)? };
-        Ok(Page { path: file.name(), offset: range.start, header, bytes, words })
+        let mut page =
+            Page { path: file.name(), offset: range.start, header, bytes, words: None, code_bytes: 0 };
+        if let Some((words, code_bytes)) = file.dictionaries.get(&self.number) {
+            (page.words, page.code_bytes) = (Some(words), *code_bytes);
+        } else if !carbon_type.is_nested() {
+            (page.words, page.code_bytes) = (self.words(file, carbon_type)?, LOCAL_CODE_BYTES);
+        }
+        Ok(page)
     }
 
     /// Statistics of a page.

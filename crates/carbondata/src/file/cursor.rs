@@ -173,6 +173,12 @@ impl PageCursor {
             return Err(Error::invalid(format!("no row {row}: there are {}", file.rows)));
         };
         let node = Self::node(&file, self.column)?;
+        if let Some(stream) = &file.stream {
+            let rows = blocklet.rows.clone();
+            let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
+            let values = PageValues::Array(stream.decode(&file, number, node, count)?);
+            return Ok(OpenPage { values, rows });
+        }
         if self.blocklet.as_ref().is_none_or(|open| open.number != number) {
             self.blocklet = None;
             self.blocklet = Some(OpenBlocklet::open(&file, number, node, &self.wanted, &self.known)?);

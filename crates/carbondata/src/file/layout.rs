@@ -1,5 +1,6 @@
 //! Where everything in a file lies: header, footer, blocklets, chunks, pages; checked before anything is read by it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,8 +11,9 @@ use pilaster_core::source::TailSource;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::thrift::Reader;
 
-use super::page::encoding;
-use super::types::{ColumnNode, column_trees};
+use super::page::words::WordsRef;
+use super::stream::Stream;
+use super::types::{ColumnNode, column_trees, is_global};
 use crate::messages::{BlockIndex, BlockletInfo, ColumnSchema, FileFooter, FileHeader, IndexHeader, MinMax};
 
 pub(crate) const HEADER_PART: &str = "carbondata header";
@@ -41,6 +43,10 @@ pub(crate) struct CarbonFile {
     pub rows: u64,
     /// What the footer says; a recovered file has lost it.
     pub footer: Option<FooterFacts>,
+    /// Dictionaries of the table, by chunk, with the bytes of their codes.
+    pub dictionaries: HashMap<usize, (WordsRef, usize)>,
+    /// Where the rows are, of a file that holds rows and not columns.
+    pub stream: Option<Stream>,
 }
 
 /// Facts of the footer that are not in the blocklets.
@@ -116,7 +122,23 @@ impl CarbonFile {
         Ok(file)
     }
 
-    fn with_columns(
+    /// Columns that hold codes of a dictionary of their table, by chunk.
+    pub fn global_columns(&self) -> impl Iterator<Item = (usize, &ColumnSchema)> {
+        self.header.columns.iter().enumerate().filter(|(_, column)| is_global(column))
+    }
+
+    /// An error if a column holds codes of a dictionary that is not there.
+    pub fn refuse_missing_dictionaries(&self) -> Result<()> {
+        match self.global_columns().find(|(chunk, _)| !self.dictionaries.contains_key(chunk)) {
+            None => Ok(()),
+            Some((_, column)) => {
+                let feature = format!("column {:?} holds codes of its table's dictionary", column.name);
+                Err(Error::unsupported(feature).at(self.name(), 0, HEADER_PART))
+            }
+        }
+    }
+
+    pub(super) fn with_columns(
         source: SourceRef,
         limits: Limits,
         version: i32,
@@ -136,20 +158,14 @@ impl CarbonFile {
             blocklets: Vec::new(),
             rows: 0,
             footer: None,
+            dictionaries: HashMap::new(),
+            stream: None,
         };
         file.set_columns(FileHeader { version, columns, is_footer_present: true, ..FileHeader::default() })?;
         Ok(file)
     }
 
-    fn set_columns(&mut self, header: FileHeader) -> Result<()> {
-        let is_global = |column: &&ColumnSchema| {
-            column.encoders.contains(&encoding::DICTIONARY)
-                && !column.encoders.contains(&encoding::DIRECT_DICTIONARY)
-        };
-        if let Some(column) = header.columns.iter().find(is_global) {
-            let feature = format!("column {:?} holds codes of its table's dictionary", column.name);
-            return Err(Error::unsupported(feature).at(self.name(), 0, HEADER_PART));
-        }
+    pub(super) fn set_columns(&mut self, header: FileHeader) -> Result<()> {
         self.columns = column_trees(&header.columns, self.limits.depth).at(self.name(), 0, HEADER_PART)?;
         let fields: Vec<_> = self.columns.iter().map(|column| Arc::clone(&column.field)).collect();
         self.schema = Arc::new(Schema::new(fields));
@@ -206,7 +222,7 @@ impl CarbonFile {
     }
 }
 
-fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {
+pub(super) fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {
     let most = source.size().min(limits.metadata_bytes);
     let mut length = FIRST_HEADER_BYTES.min(most);
     loop {

@@ -23,6 +23,7 @@ pub(crate) mod prune;
 mod reader;
 mod recover;
 pub(crate) mod statistics;
+pub(crate) mod stream;
 pub(crate) mod types;
 pub(crate) mod verify;
 

@@ -53,7 +53,7 @@ impl CarbonFileReader {
     /// # Errors
     /// As [`CarbonFileReader::open`].
     pub fn open_with_options(source: SourceRef, options: &CarbonFileOptions) -> Result<Self> {
-        Ok(Self { file: Arc::new(CarbonFile::open(source, options.limits.clone())?) })
+        Self::new(CarbonFile::open(source, options.limits.clone())?)
     }
 
     /// Opens a file whose footer is lost: the blocklets are found by walking from chunk to chunk. Rows of pages that were
@@ -62,7 +62,12 @@ impl CarbonFileReader {
     /// # Errors
     /// If the header is damaged too.
     pub fn recover(source: SourceRef, options: &CarbonFileOptions) -> Result<Self> {
-        Ok(Self { file: Arc::new(recover::recover(source, options.limits.clone())?) })
+        Self::new(recover::recover(source, options.limits.clone())?)
+    }
+
+    fn new(file: CarbonFile) -> Result<Self> {
+        file.refuse_missing_dictionaries()?;
+        Ok(Self { file: Arc::new(file) })
     }
 
     /// What the header says.

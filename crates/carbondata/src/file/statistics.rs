@@ -34,6 +34,10 @@ pub(crate) enum Side {
 
 /// The bounds of zones as an array of the column's type, null where they are not known; `None` if none can be.
 pub(crate) fn bounds(node: &ColumnNode, zones: &[Option<&Bytes>]) -> Option<ArrayRef> {
+    // Codes of a table's dictionary are not in the order of the words.
+    if node.has_table_dictionary {
+        return None;
+    }
     let zones = zones.iter().copied();
     Some(match (node.carbon_type, node.is_dimension) {
         (CarbonType::String | CarbonType::Varchar, _) => {

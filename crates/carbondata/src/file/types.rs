@@ -19,6 +19,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use pilaster_core::{Error, Result};
 
+use super::page::encoding;
 use crate::messages::ColumnSchema;
 
 /// Greatest precision of a decimal.
@@ -124,6 +125,8 @@ pub struct ColumnNode {
     pub chunk: usize,
     /// Whether it is a dimension.
     pub is_dimension: bool,
+    /// Whether its values are codes of a dictionary of the whole table.
+    pub has_table_dictionary: bool,
     /// Whether it lies inside a nested column.
     pub is_child: bool,
     /// Name and Arrow type.
@@ -144,6 +147,11 @@ impl ColumnNode {
         }
         chunks
     }
+}
+
+/// Whether a column holds codes of a dictionary of the whole table.
+pub(crate) fn is_global(column: &ColumnSchema) -> bool {
+    column.encoders.contains(&encoding::DICTIONARY) && !column.encoders.contains(&encoding::DIRECT_DICTIONARY)
 }
 
 /// Builds the trees of a header's flat list, in the order of the user.
@@ -215,6 +223,7 @@ fn build(
         carbon_type,
         chunk,
         is_dimension: column.is_dimension,
+        has_table_dictionary: is_global(column),
         is_child: parent.is_some(),
         field: Arc::new(Field::new(name, data_type, true)),
         children,

@@ -188,6 +188,8 @@ pub struct IndexHeader {
     pub version: i32,
     /// The columns of the table, as in the data files.
     pub columns: Vec<ColumnSchema>,
+    /// Values per dictionary column; empty since 2.0.
+    pub cardinalities: Vec<i32>,
     /// Number of the bucket of its data files.
     pub bucket: Option<i32>,
     /// Whether their rows are sorted.
@@ -202,10 +204,12 @@ impl IndexHeader {
     pub(crate) fn parse_file(bytes: &Bytes) -> Parsed<(Self, Vec<BlockIndex>)> {
         let Message { bytes: whole, mut reader } = Message::new(bytes);
         let (mut version, mut columns, mut bucket, mut is_sorted) = (None, None, None, None);
+        let mut cardinalities = Vec::new();
         reader.structure(|reader, field| {
             match field.id {
                 1 => version = Some(reader.i32(field)?),
                 2 => columns = Some(parse_columns(reader, field)?),
+                3 => cardinalities = reader.structure_field(field, |reader| segment_info(reader))?,
                 4 => bucket = Some(reader.i32(field)?),
                 6 => is_sorted = Some(reader.bool(field)?),
                 _ => return Ok(false),
@@ -215,6 +219,7 @@ impl IndexHeader {
         let header = Self {
             version: required(version, 0, "an index header with a version")?,
             columns: required(columns, 0, "an index header with columns")?,
+            cardinalities,
             bucket,
             is_sorted,
         };
@@ -295,4 +300,25 @@ pub(crate) fn parse_merged(bytes: &Bytes) -> Parsed<Vec<(String, Bytes)>> {
         return Err(DecodeError::new(0, expected, files.len().to_string()));
     }
     Ok(names.into_iter().zip(files).collect())
+}
+
+/// The records of a streaming segment's index, which has no header: name of the data file and the bytes of it that count.
+pub(crate) fn parse_stream_index(bytes: &Bytes) -> Parsed<Vec<(String, i64)>> {
+    let mut reader = Reader::new(bytes);
+    let mut files = Vec::new();
+    while !reader.is_at_end() {
+        let at = reader.position();
+        let (mut name, mut size) = (None, None);
+        reader.structure(|reader, field| {
+            match field.id {
+                2 => name = Some(reader.text(field)?.to_string()),
+                6 => size = Some(reader.i64(field)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        let name = required(name, at, "an index record with a file name")?;
+        files.push((name, required(size, at, "an index record with the size of its file")?));
+    }
+    Ok(files)
 }

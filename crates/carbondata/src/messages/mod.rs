@@ -8,8 +8,8 @@ mod footer;
 mod schema;
 
 pub use chunk::{ChunkHeader, DictionaryChunk, PageHeader};
-pub(crate) use footer::parse_merged;
 pub use footer::{BlockIndex, BlockletIndex, BlockletInfo, FileFooter, IndexHeader, MinMax};
+pub(crate) use footer::{parse_merged, parse_stream_index};
 pub(crate) use schema::parse_columns;
 pub use schema::{ColumnSchema, FileHeader};
 

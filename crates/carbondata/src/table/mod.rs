@@ -12,6 +12,7 @@
 //! Opening reads metadata and index files alone. See `docs/formats/carbondata-table.md`.
 
 mod cursor;
+mod dictionary;
 mod lazy;
 mod live;
 mod open;

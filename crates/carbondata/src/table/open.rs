@@ -8,6 +8,7 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::source::open_source;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
+use super::dictionary::read_dictionary;
 use super::lazy::LazySource;
 use super::live::Live;
 use super::part::{ColumnOrigin, Part};
@@ -17,13 +18,16 @@ use super::status::{
 };
 use super::values::{default_value, partition_value, unescape};
 use crate::file::layout::CarbonFile;
+use crate::file::page::words::{WordsRef, code_bytes};
+use crate::file::stream::open_stream;
 use crate::file::types::column_trees;
 use crate::file::{ColumnNode, IndexFile};
-use crate::messages::BlockIndex;
+use crate::messages::{BlockIndex, parse_stream_index};
 
 const STATUS_PART: &str = "carbondata tablestatus";
 const SEGMENT_PART: &str = "carbondata segment file";
 const UPDATE_PART: &str = "carbondata update status";
+const STREAM_PART: &str = "carbondata stream";
 const DELTA_PART: &str = "carbondata delete delta";
 const SCHEMA_PART: &str = "carbondata table schema";
 /// Where segments without a segment file lie.
@@ -75,6 +79,8 @@ struct Opener<'a> {
     columns: Vec<ColumnNode>,
     parts: Vec<Part>,
     updates: Vec<BlockUpdate>,
+    /// By column id.
+    dictionaries: HashMap<String, WordsRef>,
 }
 
 /// Opens the table in `folder`; only the segments in `wanted`, if that is given.
@@ -94,8 +100,15 @@ pub(crate) fn open_table(folder: &Path, wanted: Option<&[String]>, limits: &Limi
             return Err(Error::invalid(message).at(status.name(), 0, ""));
         }
     }
-    let mut opener =
-        Opener { table: folder, limits, schema, columns, parts: Vec::new(), updates: Vec::new() };
+    let mut opener = Opener {
+        table: folder,
+        limits,
+        schema,
+        columns,
+        parts: Vec::new(),
+        updates: Vec::new(),
+        dictionaries: HashMap::new(),
+    };
     // Only the first segment names the file that counts.
     let updates = segments.first().and_then(|segment| segment.update_status_file.as_deref());
     if let Some(name) = updates.filter(|name| !name.is_empty()) {
@@ -121,6 +134,7 @@ pub(crate) fn open_bare(folder: &Path, limits: &Limits) -> Result<OpenedTable> {
         columns: Vec::new(),
         parts: Vec::new(),
         updates: Vec::new(),
+        dictionaries: HashMap::new(),
     };
     if let Some(first) = indexes.first() {
         opener.schema.columns.clone_from(&first.header.columns);
@@ -129,6 +143,7 @@ pub(crate) fn open_bare(folder: &Path, limits: &Limits) -> Result<OpenedTable> {
     } else {
         for name in names.iter().filter(|name| name.ends_with(".carbondata")) {
             let file = CarbonFile::open(open_path(&folder.join(name))?, limits.clone())?;
+            file.refuse_missing_dictionaries()?;
             if opener.columns.is_empty() {
                 opener.schema.columns.clone_from(&file.header.columns);
                 opener.columns.clone_from(&file.columns);
@@ -176,7 +191,7 @@ impl Opener<'_> {
         let id = checked_id(&segment.id)?;
         let format = segment.file_format.as_deref().unwrap_or("columnar_v3");
         if format.eq_ignore_ascii_case("row_v1") {
-            return Err(Error::unsupported(format!("segment {id} is a stream of rows")));
+            return self.stream(id);
         }
         if !format.eq_ignore_ascii_case("columnar_v3") {
             let place = segment.path.as_deref().unwrap_or("its folder");
@@ -196,6 +211,31 @@ impl Opener<'_> {
             // The rows of a dropped partition are gone, and so may be its folder.
             if folder.status.as_deref().is_none_or(|status| status == "Success") {
                 self.folder(id, location, folder).at(&path.display().to_string(), 0, SEGMENT_PART)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of a streaming segment, up to the bytes that its index says are whole.
+    fn stream(&mut self, segment: &str) -> Result<()> {
+        let folder = self.table.join(FACT).join(format!("Segment_{segment}"));
+        if !folder.is_dir() {
+            // Nothing has been written into it yet.
+            return Ok(());
+        }
+        for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbonindex")) {
+            let index = open_path(&folder.join(name))?;
+            self.limits.metadata(index.size()).at(index.name(), 0, STREAM_PART)?;
+            let bytes = index.read_at(0..index.size())?;
+            for (name, size) in parse_stream_index(&bytes).at(index.name(), 0, STREAM_PART)? {
+                let source = open_path(&folder.join(checked_name(&name)?))?;
+                let valid = u64::try_from(size).unwrap_or(u64::MAX);
+                if valid > source.size() {
+                    let error = Error::corrupt(format!("{size} bytes, as the index says"), source.size());
+                    return Err(error.at(source.name(), source.size(), STREAM_PART));
+                }
+                let file = open_stream(source, self.limits.clone(), valid)?;
+                self.add_file(segment, file, Vec::new(), &[])?;
             }
         }
         Ok(())
@@ -245,12 +285,43 @@ impl Opener<'_> {
                     None => open_path(&path)?.size(),
                 };
                 let source = Arc::new(LazySource::new(text, size));
-                let file = CarbonFile::from_index(source, self.limits.clone(), &index.header, &blocks)?;
+                let mut file = CarbonFile::from_index(source, self.limits.clone(), &index.header, &blocks)?;
+                self.add_dictionaries(&mut file, &index.header.cardinalities)?;
                 let Some(deleted) = self.deleted(segment, folder, name, &file)? else { continue };
                 self.add_file(segment, file, deleted, partitions)?;
             }
         }
         Ok(())
+    }
+
+    /// Gives a file the dictionaries of the table that its columns need.
+    fn add_dictionaries(&mut self, file: &mut CarbonFile, cardinalities: &[i32]) -> Result<()> {
+        // Without its table's metadata a folder has no dictionaries.
+        if self.schema.table_id.is_empty() {
+            return file.refuse_missing_dictionaries();
+        }
+        let mut leaves = Vec::new();
+        file.columns.iter().for_each(|column| leaves_of(column, &mut leaves));
+        let mut found = HashMap::new();
+        for (chunk, column) in file.global_columns() {
+            let Some(node) = leaves.iter().find(|node| node.chunk == chunk) else { continue };
+            let words = match self.dictionaries.get(&column.column_id) {
+                Some(words) => Arc::clone(words),
+                None => {
+                    let metadata = self.table.join("Metadata");
+                    let words = read_dictionary(&metadata, &column.column_id, node, self.limits)?;
+                    self.dictionaries.insert(column.column_id.clone(), Arc::clone(&words));
+                    words
+                }
+            };
+            let Some(cardinality) = cardinalities.get(chunk) else {
+                let error = Error::corrupt(format!("the cardinality of column {:?}", column.name), "none");
+                return Err(error.at(file.name(), 0, "carbondata index"));
+            };
+            found.insert(chunk, (words, code_bytes(*cardinality)));
+        }
+        file.dictionaries = found;
+        file.refuse_missing_dictionaries()
     }
 
     /// The deleted rows of a data file, ascending; `None` if all of it is gone.
@@ -353,6 +424,14 @@ impl Opener<'_> {
         });
         Ok(())
     }
+}
+
+/// The nodes without children below a column.
+fn leaves_of<'a>(node: &'a ColumnNode, leaves: &mut Vec<&'a ColumnNode>) {
+    if node.children.is_empty() {
+        leaves.push(node);
+    }
+    node.children.iter().for_each(|child| leaves_of(child, leaves));
 }
 
 /// Adds the rows of a page, whose key is `blocklet_page`.

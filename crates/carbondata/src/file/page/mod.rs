@@ -89,6 +89,8 @@ pub(crate) struct Page<'a> {
     pub header: &'a PageHeader,
     pub bytes: Bytes,
     pub words: Option<&'a WordsRef>,
+    /// Bytes of a code of `words`.
+    pub code_bytes: usize,
 }
 
 /// The values of a page: an array, or words and which of them each row has.
@@ -272,7 +274,7 @@ impl Page<'_> {
             })
         };
         if let Some(words) = self.words {
-            let codes = words::codes(bytes)?;
+            let codes = words::codes(bytes, self.code_bytes)?;
             let codes = match arrange(codes.len())? {
                 Some(places) => through(&places, &codes)?,
                 None => codes,

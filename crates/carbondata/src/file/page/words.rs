@@ -58,6 +58,12 @@ impl Words {
         Ok(Self { array: strings.into_array(carbon_type)?, places })
     }
 
+    /// The words of a whole table: the first has code 1.
+    pub fn of_table(array: ArrayRef) -> Self {
+        let count = u32::try_from(array.len()).unwrap_or(u32::MAX);
+        Self { array, places: (0..=count).collect() }
+    }
+
     /// Which word each code stands for; null for null.
     pub fn keys(&self, codes: impl ExactSizeIterator<Item = u32>) -> Result<UInt32Array> {
         let mut keys = Vec::with_capacity(codes.len());
@@ -85,13 +91,26 @@ impl Words {
     }
 }
 
-/// Codes of three bytes, big-endian.
-pub(crate) fn codes(bytes: &[u8]) -> Result<Vec<u32>> {
-    let (codes, rest) = bytes.as_chunks::<3>();
-    if !rest.is_empty() {
-        return Err(Error::corrupt("codes of 3 bytes", format!("{} bytes", bytes.len())));
+/// Bytes of a code in a local dictionary.
+pub(crate) const LOCAL_CODE_BYTES: usize = 3;
+
+/// Codes of `width` bytes, big-endian.
+pub(crate) fn codes(bytes: &[u8], width: usize) -> Result<Vec<u32>> {
+    if !(1..=4).contains(&width) || bytes.len().checked_rem(width) != Some(0) {
+        return Err(Error::corrupt(format!("codes of {width} bytes"), format!("{} bytes", bytes.len())));
     }
-    Ok(codes.iter().map(|[high, middle, low]| u32::from_be_bytes([0, *high, *middle, *low])).collect())
+    if width == LOCAL_CODE_BYTES {
+        let (codes, _) = bytes.as_chunks::<3>();
+        return Ok(codes.iter().map(|[a, b, c]| u32::from_be_bytes([0, *a, *b, *c])).collect());
+    }
+    let code = |bytes: &[u8]| bytes.iter().fold(0u32, |code, byte| (code << 8) | u32::from(*byte));
+    Ok(bytes.chunks(width).map(code).collect())
+}
+
+/// Bytes of a code of a table's dictionary, out of the cardinality that its files note.
+pub(crate) fn code_bytes(cardinality: i32) -> usize {
+    let bits = u32::BITS.saturating_sub(cardinality.unsigned_abs().leading_zeros());
+    usize::try_from(bits.div_ceil(8)).unwrap_or(4).max(1)
 }
 
 /// Words shared by the pages of a chunk.

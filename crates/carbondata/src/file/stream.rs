@@ -1,0 +1,298 @@
+//! Files of streaming segments: rows, not columns, appended batch by batch.
+//!
+//! ```text
+//! FileHeader                                         is_footer_present false, sync marker, codec
+//! 16 bytes sync marker | i32 n | BlockletHeader, n bytes | i32 m | compressed rows, m bytes       … again and again
+//!
+//! row = i16 k | k bytes of null bits | the columns that are not null, in the header's order
+//! ```
+//!
+//! Dates are 4 bytes, long texts have lengths of 4, other dimensions of 2 bytes; measures have the width of their type, decimals
+//! a length of 2. All numbers are big-endian. A blocklet is read as one page.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, make_array};
+use arrow_buffer::NullBuffer;
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_encoding::DecodeError;
+use pilaster_encoding::codec::Codec;
+use pilaster_encoding::thrift::Reader;
+
+use super::layout::{Blocklet, CarbonFile, HEADER_PART, read_header};
+use super::page::strings::Strings;
+use super::types::{CarbonType, ColumnNode};
+use crate::messages::{Parsed, required};
+
+const BLOCKLET_PART: &str = "stream blocklet";
+const MARKER_BYTES: u64 = 16;
+/// The length before a header and before the rows.
+const LENGTH_BYTES: u64 = 4;
+
+/// Where the rows of a streaming file lie.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    codec: Codec,
+    /// Compressed rows of each blocklet.
+    blocks: Vec<Range<u64>>,
+}
+
+/// The header of a blocklet of rows.
+struct BlockletHeader {
+    rows: u64,
+    mutation: i32,
+}
+
+impl BlockletHeader {
+    fn parse(bytes: &[u8]) -> Parsed<Self> {
+        let (mut rows, mut mutation) = (None, 0);
+        Reader::new(bytes).structure(|reader, field| {
+            match field.id {
+                2 => mutation = reader.i32(field)?,
+                4 => reader.structure_field(field, |reader| {
+                    reader.structure(|reader, field| {
+                        if field.id == 1 {
+                            rows = Some(reader.i32(field)?);
+                        }
+                        Ok(field.id == 1)
+                    })
+                })?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        let rows = required(rows, 0, "a blocklet with a number of rows")?;
+        match u64::try_from(rows) {
+            Ok(rows @ 1..) => Ok(Self { rows, mutation }),
+            _ => Err(DecodeError::new(0, "at least one row", rows.to_string())),
+        }
+    }
+}
+
+/// Opens a streaming file, of which the first `valid_bytes` bytes count.
+pub(crate) fn open_stream(source: SourceRef, limits: Limits, valid_bytes: u64) -> Result<CarbonFile> {
+    let (header, header_bytes) = read_header(&source, &limits)?;
+    let codec = match header.compressor_name.as_deref() {
+        None | Some("snappy") => Codec::Snappy,
+        Some("zstd") => Codec::Zstd,
+        Some("gzip") => Codec::Gzip,
+        Some(other) => {
+            let error = Error::unsupported(format!("rows compressed by {other:?}"));
+            return Err(error.at(source.name(), 0, HEADER_PART));
+        }
+    };
+    let marker = header.sync_marker.clone().unwrap_or_default();
+    let mut file = CarbonFile::with_columns(source, limits, header.version, Vec::new())?;
+    file.set_columns(header)?;
+    file.header_bytes = header_bytes;
+    let mut blocks = Vec::new();
+    let mut next = header_bytes;
+    while next < valid_bytes {
+        let (header, rows) =
+            read_blocklet(&file, &marker, next, valid_bytes).at(file.name(), next, BLOCKLET_PART)?;
+        let end = file.rows.saturating_add(header.rows);
+        file.blocklets.push(Blocklet {
+            rows: file.rows..end,
+            page_starts: vec![file.rows, end],
+            chunks: Vec::new(),
+            min_max: None,
+        });
+        file.rows = end;
+        next = rows.end;
+        blocks.push(rows);
+    }
+    file.stream = Some(Stream { codec, blocks });
+    Ok(file)
+}
+
+/// The header of the blocklet at `start`, and where its rows lie.
+fn read_blocklet(
+    file: &CarbonFile,
+    marker: &[u8],
+    start: u64,
+    end: u64,
+) -> Result<(BlockletHeader, Range<u64>)> {
+    let inside = |from: u64, bytes: u64| -> Result<Range<u64>> {
+        let to = from.saturating_add(bytes);
+        if to > end {
+            return Err(Error::corrupt(format!("a blocklet before byte {end}"), format!("{from}..{to}")));
+        }
+        Ok(from..to)
+    };
+    let number = |at: u64| -> Result<u64> {
+        let bytes = file.source.read_at(inside(at, LENGTH_BYTES)?)?;
+        Ok(u64::from(bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))))
+    };
+    if file.source.read_at(inside(start, MARKER_BYTES)?)?.as_ref() != marker {
+        return Err(Error::corrupt("the sync marker of the file", "other bytes"));
+    }
+    let length_at = start.saturating_add(MARKER_BYTES);
+    let header = inside(length_at.saturating_add(LENGTH_BYTES), number(length_at)?)?;
+    file.limits.metadata(header.end.saturating_sub(header.start))?;
+    let parsed = BlockletHeader::parse(&file.source.read_at(header.clone())?)?;
+    if parsed.mutation != 0 {
+        return Err(Error::unsupported("a stream that deletes rows"));
+    }
+    let rows = inside(header.end.saturating_add(LENGTH_BYTES), number(header.end)?)?;
+    file.limits.block(rows.end.saturating_sub(rows.start))?;
+    Ok((parsed, rows))
+}
+
+/// The form of a column in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Fixed(usize),
+    /// A length of two bytes, then as many.
+    Short,
+    /// A length of four bytes, then as many.
+    Long,
+}
+
+fn form(carbon_type: CarbonType, is_dimension: bool) -> Form {
+    match (carbon_type, is_dimension) {
+        (CarbonType::Date, true) => Form::Fixed(4),
+        (CarbonType::Varchar, true) => Form::Long,
+        (_, true) | (CarbonType::Decimal { .. }, false) => Form::Short,
+        (CarbonType::Boolean | CarbonType::Byte, false) => Form::Fixed(1),
+        (CarbonType::Short, false) => Form::Fixed(2),
+        (CarbonType::Int | CarbonType::Float | CarbonType::Date, false) => Form::Fixed(4),
+        (CarbonType::Long | CarbonType::Double | CarbonType::Timestamp, false) => Form::Fixed(8),
+        (_, false) => Form::Short,
+    }
+}
+
+impl Stream {
+    /// The values of a column in a blocklet.
+    pub fn decode(
+        &self,
+        file: &CarbonFile,
+        number: usize,
+        node: &ColumnNode,
+        rows: usize,
+    ) -> Result<ArrayRef> {
+        let Some(block) = self.blocks.get(number) else {
+            return Err(Error::invalid(format!("no blocklet number {number}")));
+        };
+        let unpack = || -> Result<ArrayRef> {
+            if node.carbon_type.is_nested() {
+                return Err(Error::unsupported(format!("nested column {:?} in a stream", node.field.name())));
+            }
+            let packed = file.source.read_at(block.clone())?;
+            let cap = usize::try_from(file.limits.decoded_bytes).unwrap_or(usize::MAX);
+            let bytes = self.codec.decompress_sized(&packed, cap)?;
+            column_of(file, &bytes, node, rows)
+        };
+        unpack().at(file.name(), block.start, BLOCKLET_PART)
+    }
+}
+
+/// Cuts one column out of rows.
+fn column_of(file: &CarbonFile, bytes: &[u8], node: &ColumnNode, rows: usize) -> Result<ArrayRef> {
+    // Children have no place of their own in a row: they lie inside their parents.
+    let mut forms: Vec<_> =
+        file.columns.iter().map(|n| (n.chunk, form(n.carbon_type, n.is_dimension))).collect();
+    forms.sort_by_key(|(chunk, _)| *chunk);
+    let mut column = Strings { values: Vec::new(), offsets: vec![0] };
+    let mut is_value = Vec::with_capacity(rows.min(bytes.len()));
+    let mut rest = bytes;
+    for _ in 0..rows {
+        let (nulls, after) = take(rest, Form::Short)?;
+        rest = after;
+        let mut found = None;
+        for (place, (chunk, form)) in forms.iter().enumerate() {
+            if pilaster_encoding::bits::get(nulls, place) && place / 8 < nulls.len() {
+                continue;
+            }
+            let (value, after) = take(rest, *form)?;
+            rest = after;
+            if *chunk == node.chunk {
+                found = Some(value);
+            }
+        }
+        is_value.push(found.is_some());
+        column.values.extend_from_slice(found.unwrap_or_default());
+        let end = u32::try_from(column.values.len());
+        column.offsets.push(end.map_err(|_| Error::corrupt("less than 4 GiB of rows", "more"))?);
+    }
+    if !rest.is_empty() {
+        return Err(Error::corrupt(format!("{rows} rows"), format!("{} bytes more", rest.len())));
+    }
+    typed(column, node, is_value)
+}
+
+fn take(bytes: &[u8], form: Form) -> Result<(&[u8], &[u8])> {
+    let cut = || Error::corrupt("a whole row", "the end of the blocklet");
+    let (length, bytes) = match form {
+        Form::Fixed(length) => (length, bytes),
+        Form::Short => {
+            let (length, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
+            (usize::from(u16::from_be_bytes(*length)), rest)
+        }
+        Form::Long => {
+            let (length, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
+            (usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX), rest)
+        }
+    };
+    bytes.split_at_checked(length).ok_or_else(cut)
+}
+
+fn typed(mut column: Strings, node: &ColumnNode, is_value: Vec<bool>) -> Result<ArrayRef> {
+    let flips_sign = match (node.carbon_type, node.is_dimension) {
+        (CarbonType::Date, _) => true,
+        (CarbonType::Short | CarbonType::Int | CarbonType::Long | CarbonType::Timestamp, false) => true,
+        _ => false,
+    };
+    if flips_sign {
+        let starts: Vec<_> = column
+            .offsets
+            .windows(2)
+            .filter(|w| w.first() < w.last())
+            .filter_map(|w| w.first().copied())
+            .collect();
+        for start in starts {
+            if let Some(byte) = column.values.get_mut(start as usize) {
+                *byte ^= 0x80;
+            }
+        }
+    }
+    let values = column.offsets.windows(2).map(|pair| match pair {
+        [start, end] => column.values.get(*start as usize..*end as usize).unwrap_or_default(),
+        _ => &[],
+    });
+    let array: ArrayRef = match (node.carbon_type, node.is_dimension) {
+        (CarbonType::Double, _) => Arc::new(
+            values.map(|b| b.first_chunk().map(|b| f64::from_be_bytes(*b))).collect::<Float64Array>(),
+        ),
+        (CarbonType::Float, _) => Arc::new(
+            values.map(|b| b.first_chunk().map(|b| f32::from_be_bytes(*b))).collect::<Float32Array>(),
+        ),
+        (CarbonType::Byte, false) => {
+            let bytes = values.map(|b| b.first().map(|b| b.cast_signed()));
+            Arc::new(bytes.collect::<arrow_array::Int8Array>())
+        }
+        (carbon_type, _) => column.into_array(carbon_type)?,
+    };
+    let given = NullBuffer::from(is_value);
+    if given.null_count() == 0 {
+        return Ok(array);
+    }
+    let nulls = NullBuffer::union(Some(&given), array.nulls());
+    Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cut_by_their_form() {
+        assert_eq!(take(b"\0\x02abc", Form::Short).unwrap(), (&b"ab"[..], &b"c"[..]));
+        assert_eq!(take(b"\0\0\0\x01ab", Form::Long).unwrap(), (&b"a"[..], &b"b"[..]));
+        assert_eq!(take(b"abc", Form::Fixed(2)).unwrap(), (&b"ab"[..], &b"c"[..]));
+        for form in [Form::Short, Form::Long, Form::Fixed(3)] {
+            assert!(take(b"\xff\xff", form).is_err());
+        }
+    }
+}

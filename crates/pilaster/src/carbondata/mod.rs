@@ -1,0 +1,114 @@
+//! Where Apache CarbonData plugs in: which files and folders are its own, and how they are opened.
+
+mod tables;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
+pub use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus};
+use pilaster_core::{DatasetRef, Error, Result, SourceRef};
+
+use crate::detect::Format;
+use crate::formats::Driver;
+use crate::open::OpenOptions;
+use crate::output::OutputFormat;
+use crate::paths;
+use crate::store::Store;
+
+/// Apache CarbonData: data files, folders of them, tables and stores.
+#[derive(Debug)]
+pub(crate) struct CarbonData;
+
+impl Driver for CarbonData {
+    fn name(&self) -> &'static str {
+        "carbondata"
+    }
+
+    fn reads(&self, format: Format) -> bool {
+        format == Format::CarbonData
+    }
+
+    fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
+        let file_options = CarbonFileOptions::default().with_limits(options.limits().clone());
+        Ok(Arc::new(if options.carbondata().recovers() {
+            CarbonFileReader::recover(source, &file_options)?
+        } else {
+            CarbonFileReader::open_with_options(source, &file_options)?
+        }))
+    }
+
+    /// Data files without a table's metadata, as the SDK writes them; a table with its metadata is a store of one.
+    fn is_table(&self, path: &str) -> bool {
+        let folder = paths::local(path);
+        folder.is_dir() && !tables::has_metadata(folder) && pilaster_carbondata::table::is_table(folder)
+    }
+
+    fn open_table(&self, path: &str, options: &OpenOptions) -> Result<DatasetRef> {
+        Ok(Arc::new(CarbonTable::open(paths::local(path), &options.carbon_table()?)?))
+    }
+
+    fn is_store(&self, folder: &Path) -> bool {
+        tables::is_store(folder)
+    }
+
+    fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
+        Ok(Box::new(tables::Tables::find(folders, options)?))
+    }
+
+    fn writes(&self, _format: OutputFormat) -> bool {
+        false
+    }
+}
+
+/// What only CarbonData's files and tables need to know to be opened.
+#[derive(Debug, Clone, Default)]
+pub struct CarbonOptions {
+    segments: Option<Vec<String>>,
+    recovers: bool,
+}
+
+impl CarbonOptions {
+    /// Only the rows of these segments.
+    #[must_use]
+    pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
+        self.segments = segments;
+        self
+    }
+
+    /// Whether a data file is opened without its footer, by walking through its chunks.
+    #[must_use]
+    pub fn with_recover(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
+        self
+    }
+
+    /// Whether a data file is opened without its footer.
+    pub fn recovers(&self) -> bool {
+        self.recovers
+    }
+}
+
+impl OpenOptions {
+    /// What only CarbonData's files and tables need to know.
+    #[must_use]
+    pub fn with_carbondata(mut self, carbondata: CarbonOptions) -> Self {
+        self.formats.carbondata = carbondata;
+        self
+    }
+
+    /// What only CarbonData's files and tables need to know.
+    pub fn carbondata(&self) -> &CarbonOptions {
+        &self.formats.carbondata
+    }
+
+    /// How tables are opened.
+    fn carbon_table(&self) -> Result<CarbonTableOptions> {
+        if let Some(time) = self.as_of() {
+            return Err(Error::unsupported(format!("a CarbonData table as of an earlier time ({time})")));
+        }
+        Ok(CarbonTableOptions::default()
+            .with_limits(self.limits().clone())
+            .with_segments(self.carbondata().segments.clone()))
+    }
+}

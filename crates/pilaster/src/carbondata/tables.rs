@@ -1,0 +1,116 @@
+//! Tables with their metadata, and stores of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables};
+use pilaster_core::{Dataset, DatasetRef, Error, Finding, Result};
+
+use crate::ls::{Entry, State};
+use crate::open::OpenOptions;
+use crate::store::Store;
+
+/// Whether a folder is a table with its metadata.
+pub(super) fn has_metadata(folder: &Path) -> bool {
+    let metadata = folder.join("Metadata");
+    metadata.join("schema").is_file() || (metadata.is_dir() && metadata.join("tablestatus").is_file())
+}
+
+/// Whether a folder is a table, or has tables in it or in the folders of databases in it.
+pub(super) fn is_store(folder: &Path) -> bool {
+    has_metadata(folder) || find_tables(folder).is_ok_and(|tables| !tables.is_empty())
+}
+
+/// The tables of one or several folders.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// Name and folder of each.
+    tables: Vec<(String, PathBuf)>,
+    options: CarbonTableOptions,
+}
+
+impl Tables {
+    pub(super) fn find(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
+        let mut tables = Vec::new();
+        for folder in folders {
+            if has_metadata(folder) {
+                let name =
+                    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+                tables.push((name, folder.clone()));
+            } else {
+                tables.extend(find_tables(folder)?);
+            }
+        }
+        Ok(Self { tables, options: options.carbon_table()? })
+    }
+
+    fn segment_entry(&self, name: &str, table: &CarbonTable, segment: &SegmentStatus) -> Entry {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let number = |value: &Option<String>| value.as_deref().and_then(|text| text.parse::<u64>().ok());
+        let bytes = number(&segment.data_bytes).unwrap_or(0);
+        let details = [
+            ("table", name.to_string()),
+            ("segment", segment.id.clone()),
+            ("status", segment.status.clone()),
+            ("load start", text(&segment.load_start)),
+            ("load end", text(&segment.load_end)),
+            ("merged into", text(&segment.merged_into)),
+        ];
+        Entry {
+            path: format!("{}#{name}", table.name()),
+            format: Some("carbondata segment".to_string()),
+            rows: segment.is_readable().then(|| table.segment_rows(&segment.id)),
+            bytes: bytes.saturating_add(number(&segment.index_bytes).unwrap_or(0)),
+            columns: Some(table.schema().fields().len()),
+            details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
+            state: State::Ok,
+        }
+    }
+}
+
+impl Store for Tables {
+    fn tables(&self) -> Vec<String> {
+        self.tables.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
+        let known = || self.tables().join(", ");
+        let folder = match (name, self.tables.as_slice()) {
+            (None, [(_, folder)]) => folder,
+            (None, _) => {
+                return Err(Error::invalid(format!("there are several tables; choose one of: {}", known())));
+            }
+            (Some(name), tables) => {
+                let found = tables.iter().find(|(known, _)| known == name);
+                let missing = || Error::invalid(format!("no table \"{name}\"; there are: {}", known()));
+                &found.ok_or_else(missing)?.1
+            }
+        };
+        Ok(Arc::new(CarbonTable::open(folder, &self.options)?))
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for (name, folder) in &self.tables {
+            match CarbonTable::open(folder, &self.options) {
+                Ok(table) => {
+                    entries.extend(table.segments().iter().map(|s| self.segment_entry(name, &table, s)));
+                }
+                Err(error) => entries.push(Entry {
+                    path: format!("{}#{name}", folder.display()),
+                    format: Some("carbondata table".to_string()),
+                    rows: None,
+                    bytes: 0,
+                    columns: None,
+                    details: vec![("table".to_string(), name.clone())],
+                    state: State::Problem(error.to_string()),
+                }),
+            }
+        }
+        entries
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+}

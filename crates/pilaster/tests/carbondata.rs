@@ -1,0 +1,91 @@
+//! CarbonData through the facade: files, folders, tables and stores, opened by what they are.
+#![cfg(feature = "carbondata")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests compute with known values")]
+
+use std::path::{Path, PathBuf};
+
+use pilaster::carbondata::CarbonOptions;
+use pilaster::core::progress::Silent;
+use pilaster::ls::{ListOptions, list};
+use pilaster::store::open_store;
+use pilaster::{Dataset, OpenOptions, VerifyDepth, col, lit};
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/carbondata")
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn rows(dataset: &dyn Dataset) -> usize {
+    dataset.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum()
+}
+
+fn expected(table: &str) -> usize {
+    std::fs::read_to_string(testdata().join("table").join(format!("{table}.jsonl"))).unwrap().lines().count()
+}
+
+#[test]
+fn a_data_file_is_known_by_its_content() {
+    let folder = testdata().join("sdk/bool_byte/data");
+    let data = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let data = data.into_iter().find(|path| path.extension().is_some_and(|end| end == "carbondata")).unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let renamed = copy.path().join("anything.bin");
+    std::fs::copy(&data, &renamed).unwrap();
+    let file = pilaster::open(&text(&renamed)).unwrap();
+    assert_eq!((file.format(), rows(file.as_ref())), ("carbondata file", 500));
+    assert!(file.verify(VerifyDepth::Values, &Silent).unwrap().is_sound());
+    // Without its footer it is opened only by who asks for that.
+    let bytes = std::fs::read(&data).unwrap();
+    let cut = copy.path().join("cut.carbondata");
+    std::fs::write(&cut, &bytes[..bytes.len() - 8]).unwrap();
+    assert!(pilaster::open(&text(&cut)).is_err());
+    let options = OpenOptions::default().with_carbondata(CarbonOptions::default().with_recover(true));
+    assert_eq!(rows(options.open(&text(&cut)).unwrap().as_ref()), 500);
+}
+
+#[test]
+fn a_folder_of_the_sdk_is_one_table() {
+    let folder = pilaster::open(&text(&testdata().join("sdk/bool_byte/data"))).unwrap();
+    assert_eq!((folder.format(), rows(folder.as_ref())), ("carbondata folder", 500));
+}
+
+#[test]
+fn a_table_is_opened_with_its_deletes_and_listed_by_segment() {
+    let path = text(&testdata().join("table/iud_update2"));
+    let table = pilaster::open(&path).unwrap();
+    assert_eq!((table.format(), rows(table.as_ref())), ("carbondata table", expected("iud_update2")));
+    let entries = list(&[&path], &ListOptions::default()).unwrap();
+    let detail = |name: &str| -> Vec<String> {
+        let value = |entry: &pilaster::ls::Entry| {
+            entry.details.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+        };
+        entries.iter().filter_map(value).collect()
+    };
+    assert_eq!(detail("segment"), ["0", "1", "2", "3"]);
+    assert_eq!(detail("status"), ["Success", "Success", "Marked for Delete", "Success"]);
+    let live: u64 = entries.iter().filter_map(|entry| entry.rows).sum();
+    assert_eq!(live, expected("iud_update2") as u64);
+}
+
+#[test]
+fn a_store_has_tables_and_a_table_has_segments() {
+    let path = text(&testdata().join("table"));
+    let store = open_store(&[&path], &OpenOptions::default()).unwrap().unwrap();
+    assert_eq!(store.tables(), ["evolve_changed", "iud_update2", "part_overwritten"]);
+    assert!(pilaster::open(&path).unwrap_err().to_string().contains("evolve_changed, iud_update2"));
+    let options = OpenOptions::default().with_table(Some("part_overwritten".into()));
+    let table = options.open(&path).unwrap();
+    assert_eq!(rows(table.as_ref()), expected("part_overwritten"));
+    let german = table.scan().filter(col("country").eq(lit("de"))).read().unwrap();
+    let german: usize = german.map(|batch| batch.unwrap().num_rows()).sum();
+    assert!(german > 0 && german < expected("part_overwritten"));
+    let one = CarbonOptions::default().with_segments(Some(vec!["3".into()]));
+    let options = OpenOptions::default().with_table(Some("iud_update2".into())).with_carbondata(one);
+    let segment = rows(options.open(&path).unwrap().as_ref());
+    assert!(segment > 0 && segment < expected("iud_update2"));
+    let options = OpenOptions::default().with_table(Some("iud_update2".into())).with_as_of(Some("5".into()));
+    assert!(options.open(&path).is_err());
+}
