@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
+use pilaster::carbondata::CarbonOptions;
 use pilaster::core::dataset::column_index;
 use pilaster::doris::{DorisOptions, is_tablet_schema, read_schema};
 use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
@@ -23,6 +24,10 @@ pub(crate) struct OpenArgs {
     /// segments a tablet schema, whose columns have a "unique_id"
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
+
+    /// Only these segments of a CarbonData table; may be given several times: --segment 0 --segment 2
+    #[arg(long, value_name = "N")]
+    segment: Vec<String>,
 
     /// Show hidden columns of Doris too
     #[arg(long)]
@@ -68,6 +73,7 @@ impl OpenArgs {
             Some(path) => (Some(schema_file::read(path)?), None),
             None => (None, None),
         };
+        let segments = (!self.segment.is_empty()).then(|| self.segment.clone());
         let doris = DorisOptions::default().with_schema(tablet_schema).with_hidden(self.hidden);
         let doris = self
             .variant_path
@@ -76,6 +82,7 @@ impl OpenArgs {
         Ok(OpenOptions::default()
             .with_schema(schema)
             .with_doris(doris)
+            .with_carbondata(CarbonOptions::default().with_segments(segments))
             .with_verify_checksums(!self.no_checksums)
             .with_table(self.table.clone())
             .with_as_of(self.as_of.clone())

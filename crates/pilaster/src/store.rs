@@ -9,6 +9,7 @@ use crate::formats::{DRIVERS, Driver};
 use crate::ls::Entry;
 use crate::open::OpenOptions;
 use crate::paths;
+use crate::verify::verify_all;
 
 /// A folder, or several that belong together, with any number of tables in it.
 pub trait Store: Debug + Send + Sync {
@@ -42,7 +43,13 @@ pub trait Store: Debug + Send + Sync {
         table: Option<&str>,
         depth: VerifyDepth,
         progress: &dyn Progress,
-    ) -> Result<VerifyReport>;
+    ) -> Result<VerifyReport> {
+        let names = table.map_or_else(|| self.tables(), |name| vec![name.to_string()]);
+        let tables = names.into_iter().map(|name| (name.clone(), self.table(Some(&name)))).collect();
+        let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
+        verify_all(tables, depth, progress, &mut report)?;
+        Ok(report)
+    }
 }
 
 /// The store that all these paths are together, if each of them is a folder of the same system's.

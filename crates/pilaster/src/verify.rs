@@ -38,7 +38,8 @@ pub fn verify<S: AsRef<str>>(
     Ok(report)
 }
 
-fn verify_all(
+/// Verifies each of them; what could not be opened is a finding.
+pub(crate) fn verify_all(
     opened: Vec<(String, Result<DatasetRef>)>,
     depth: VerifyDepth,
     progress: &dyn Progress,

@@ -42,7 +42,7 @@ fn a_data_file_is_known_by_its_content() {
     let cut = copy.path().join("cut.carbondata");
     std::fs::write(&cut, &bytes[..bytes.len() - 8]).unwrap();
     assert!(pilaster::open(&text(&cut)).is_err());
-    let options = OpenOptions::default().with_carbondata(CarbonOptions::default().with_recover(true));
+    let options = OpenOptions::default().with_recovery(true);
     assert_eq!(rows(options.open(&text(&cut)).unwrap().as_ref()), 500);
 }
 

@@ -31,10 +31,10 @@ impl Driver for CarbonData {
 
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
         let file_options = CarbonFileOptions::default().with_limits(options.limits().clone());
-        Ok(Arc::new(if options.carbondata().recovers() {
-            CarbonFileReader::recover(source, &file_options)?
-        } else {
-            CarbonFileReader::open_with_options(source, &file_options)?
+        let opened = CarbonFileReader::open_with_options(SourceRef::clone(&source), &file_options);
+        Ok(Arc::new(match opened {
+            Err(_) if options.recovers() => CarbonFileReader::recover(source, &file_options)?,
+            opened => opened?,
         }))
     }
 
@@ -65,7 +65,6 @@ impl Driver for CarbonData {
 #[derive(Debug, Clone, Default)]
 pub struct CarbonOptions {
     segments: Option<Vec<String>>,
-    recovers: bool,
 }
 
 impl CarbonOptions {
@@ -74,18 +73,6 @@ impl CarbonOptions {
     pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
         self.segments = segments;
         self
-    }
-
-    /// Whether a data file is opened without its footer, by walking through its chunks.
-    #[must_use]
-    pub fn with_recover(mut self, recovers: bool) -> Self {
-        self.recovers = recovers;
-        self
-    }
-
-    /// Whether a data file is opened without its footer.
-    pub fn recovers(&self) -> bool {
-        self.recovers
     }
 }
 
