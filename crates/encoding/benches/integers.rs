@@ -78,7 +78,8 @@ fn group_varints(c: &mut Criterion) {
 
 fn wide_group_varints(c: &mut Criterion) {
     let keys: Vec<u64> = (0..COUNT as u64).map(|n| 1_000_000 + 3 * n).collect();
-    let mixed: Vec<u64> = random().take(COUNT).map(|n| (u64::from(n) * 0x9e37_79b9_7f4a) >> (n % 56)).collect();
+    let mixed: Vec<u64> =
+        random().take(COUNT).map(|n| (u64::from(n) * 0x9e37_79b9_7f4a) >> (n % 56)).collect();
     let mut group = c.benchmark_group("group_varint of u64");
     group.throughput(Throughput::Bytes(8 * COUNT as u64));
     for (name, values) in [("keys", keys), ("mixed", mixed)] {
