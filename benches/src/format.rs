@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::table::Table;
 
-/// A codec that every format measured here has.
+/// A codec that the formats measured here have, or most of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
@@ -39,6 +39,16 @@ pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 pub trait BenchFormat {
     /// Its name in tables and on the command line.
     fn name(&self) -> &'static str;
+
+    /// The name of the format it is compared with.
+    fn baseline(&self) -> &'static str {
+        crate::formats::BASELINE
+    }
+
+    /// Whether it has this codec.
+    fn has(&self, _codec: Codec) -> bool {
+        true
+    }
 
     /// Writes the table to `path`, which does not exist; durable when this returns.
     fn write(&self, table: &Table, path: &Path, codec: Codec) -> Result<()>;

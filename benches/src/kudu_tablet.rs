@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::Result;
 use crate::clock::Clock;
-use crate::table::{BATCH_ROWS, KEY, Table};
+use crate::table::{BATCH_ROWS, KEY, Table, TableKind};
 
 /// Prints lineitem as commands of the client that loads it: a line for each row.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub struct Rows {
 
 impl Rows {
     pub fn run(&self) -> Result<()> {
-        let table = Table::generate(self.rows)?;
+        let table = Table::generate(TableKind::Lineitem, self.rows)?;
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         for batch in &table.batches {
             let schema = batch.schema();

@@ -20,7 +20,7 @@ use format::{BenchFormat, Codec};
 use measure::{Measurement, Task, size_of};
 use operation::Operation;
 use report::{Line, Report};
-use table::Table;
+use table::{Table, TableKind};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -33,6 +33,9 @@ struct Arguments {
     /// Rows of the table.
     #[arg(long, default_value_t = 1_000_000)]
     rows: usize,
+    /// Which table.
+    #[arg(long, value_enum, default_value = "lineitem")]
+    table: TableKind,
     /// Formats to compare with Parquet; all unless given.
     #[arg(long, value_delimiter = ',')]
     formats: Option<Vec<String>>,
@@ -107,10 +110,16 @@ fn main() -> Result<()> {
 /// Parquet and the formats asked for.
 fn chosen_formats(names: Option<&[String]>) -> Result<Vec<&'static dyn BenchFormat>> {
     let Some(names) = names else { return Ok(formats::ALL.to_vec()) };
-    let others = names.iter().filter(|name| *name != formats::BASELINE);
-    std::iter::once(formats::by_name(formats::BASELINE))
-        .chain(others.map(|name| formats::by_name(name)))
-        .collect()
+    let mut chosen: Vec<&'static dyn BenchFormat> = Vec::new();
+    for name in names {
+        let format = formats::by_name(name)?;
+        for format in [formats::by_name(formats::BASELINE)?, formats::by_name(format.baseline())?, format] {
+            if chosen.iter().all(|other| other.name() != format.name()) {
+                chosen.push(format);
+            }
+        }
+    }
+    Ok(chosen)
 }
 
 /// Where the table of a format and a codec lies.
@@ -120,7 +129,8 @@ fn place(folder: &Path, format: &dyn BenchFormat, codec: Codec) -> PathBuf {
 
 fn compare(arguments: &Arguments) -> Result<Report> {
     let formats = chosen_formats(arguments.formats.as_deref())?;
-    let operations = arguments.operations.clone().unwrap_or_else(Operation::all);
+    let operations = arguments.operations.clone().unwrap_or_else(|| Operation::all(arguments.table));
+    let formats_of = |codec: Codec| formats.iter().copied().filter(move |format| format.has(codec));
     let in_memory = PathBuf::from("/dev/shm");
     let parent = match &arguments.folder {
         Some(folder) => folder.clone(),
@@ -133,14 +143,14 @@ fn compare(arguments: &Arguments) -> Result<Report> {
         eprintln!("files in {}", folder.path().display());
     }
 
-    let table = Table::generate(arguments.rows)?;
+    let table = Table::generate(arguments.table, arguments.rows)?;
     let rows = table.rows;
     let expected = operations
         .iter()
         .map(|operation| Ok((operation, Content::of(operation.expected(&table)?)?)))
         .collect::<Result<Vec<_>>>()?;
     for &codec in &arguments.codec {
-        for &format in &formats {
+        for format in formats_of(codec) {
             let path = place(folder.path(), format, codec);
             format.write(&table, &path, codec)?;
             check(format, &path, rows, &expected)?;
@@ -151,24 +161,26 @@ fn compare(arguments: &Arguments) -> Result<Report> {
     let mut report = Report { rows, lines: Vec::new() };
     for (operation, content) in expected {
         for &codec in &arguments.codec {
-            let tasks: Vec<Task> = formats
-                .iter()
+            let tasks: Vec<Task> = formats_of(codec)
                 .map(|format| Task {
+                    table: arguments.table,
                     format: format.name().into(),
                     operation: operation.clone(),
                     codec,
-                    path: place(folder.path(), *format, codec),
-                    rows,
+                    path: place(folder.path(), format, codec),
+                    rows: arguments.rows,
                     iterations: arguments.iterations,
                     seconds: arguments.seconds,
                     clock: arguments.clock,
                 })
                 .collect();
             let measured = take_turns(&tasks, arguments.rounds)?;
-            let baseline = measured.first().copied();
-            for (task, measured) in tasks.iter().zip(measured) {
-                let baseline = baseline.filter(|_| task.format != formats::BASELINE);
-                report.lines.push(Line::new(task, measured, content.bytes, size_of(&task.path)?, baseline));
+            for (task, own) in tasks.iter().zip(&measured) {
+                let baseline = formats::by_name(&task.format)?.baseline();
+                let other =
+                    tasks.iter().position(|other| other.format == baseline && task.format != baseline);
+                let other = other.and_then(|other| measured.get(other)).copied();
+                report.lines.push(Line::new(task, *own, content.bytes, size_of(&task.path)?, other));
             }
         }
     }

@@ -17,11 +17,13 @@ use crate::clock::Clock;
 use crate::format::{BenchFormat, Codec};
 use crate::formats;
 use crate::operation::Operation;
-use crate::table::Table;
+use crate::table::{Table, TableKind};
 
 /// What a measuring process is told.
 #[derive(Debug, Clone, Args)]
 pub struct Task {
+    #[arg(long, value_enum)]
+    pub table: TableKind,
     #[arg(long)]
     pub format: String,
     #[arg(long)]
@@ -65,6 +67,7 @@ impl Task {
     pub fn run_apart(&self) -> Result<Measurement> {
         let output = Command::new(std::env::current_exe()?)
             .arg("measure")
+            .args(["--table", self.table.name()])
             .args(["--format", &self.format])
             .args(["--operation", &self.operation.to_string()])
             .args(["--codec", self.codec.name()])
@@ -111,7 +114,7 @@ impl Task {
     }
 
     fn time_writing(&self, format: &dyn BenchFormat) -> Result<Measurement> {
-        let table = Table::generate(self.rows)?;
+        let table = Table::generate(self.table, self.rows)?;
         // Makes the kernel forget the peak of generating; where that fails the peak comes out too high, not too low.
         let _ = fs::write("/proc/self/clear_refs", "5");
         let before = memory("VmRSS");

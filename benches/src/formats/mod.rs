@@ -3,15 +3,24 @@
 mod cfile_set;
 mod dataset;
 mod parquet;
+mod redfile;
 
 use crate::Result;
 use crate::format::BenchFormat;
 
-/// All formats; Parquet, which the others are compared with, comes first.
-pub const ALL: [&dyn BenchFormat; 2] = [&parquet::Parquet, &cfile_set::CFileSetFormat];
+/// All formats; Parquet, which the others are compared with, comes first, with dictionaries and without.
+pub const ALL: [&dyn BenchFormat; 4] = [
+    &parquet::Parquet { with_dictionary: true },
+    &parquet::Parquet { with_dictionary: false },
+    &cfile_set::CFileSetFormat,
+    &redfile::Redfile,
+];
 
 /// The name of the format that ratios refer to.
 pub const BASELINE: &str = "parquet";
+
+/// The name of the format that ratios of formats without dictionaries refer to.
+pub const PLAIN_BASELINE: &str = "parquet-plain";
 
 /// The format of that name.
 pub fn by_name(name: &str) -> Result<&'static dyn BenchFormat> {

@@ -1,6 +1,6 @@
 //! Parquet, by the `parquet` crate: what the others are compared with.
 //!
-//! Writer defaults: dictionaries on, row groups of a million rows, statistics by page. Reading gives the Arrow types
+//! Writer defaults: dictionaries on (and once more without), row groups of a million rows, statistics by page. Reading gives the Arrow types
 //! that were written, for text views, which the crate reads faster than copied strings.
 
 use std::fs::File;
@@ -26,7 +26,10 @@ use crate::Result;
 use crate::format::{Batches, BenchFormat, Codec};
 use crate::table::{BATCH_ROWS, Table};
 
-pub struct Parquet;
+pub struct Parquet {
+    /// Whether values go through a dictionary, as they do by default.
+    pub with_dictionary: bool,
+}
 
 type Builder = ParquetRecordBatchReaderBuilder<File>;
 
@@ -38,7 +41,7 @@ fn open(path: &Path, page_index: PageIndexPolicy) -> Result<Builder> {
 
 impl BenchFormat for Parquet {
     fn name(&self) -> &'static str {
-        super::BASELINE
+        if self.with_dictionary { super::BASELINE } else { super::PLAIN_BASELINE }
     }
 
     fn write(&self, table: &Table, path: &Path, codec: Codec) -> Result<()> {
@@ -48,7 +51,10 @@ impl BenchFormat for Parquet {
             Codec::Snappy => Compression::SNAPPY,
             Codec::Zlib => Compression::GZIP(GzipLevel::default()),
         };
-        let properties = WriterProperties::builder().set_compression(compression).build();
+        let properties = WriterProperties::builder()
+            .set_compression(compression)
+            .set_dictionary_enabled(self.with_dictionary)
+            .build();
         let mut writer =
             ArrowWriter::try_new(File::create_new(path)?, Arc::clone(&table.schema), Some(properties))?;
         for batch in &table.batches {

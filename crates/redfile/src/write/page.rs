@@ -30,6 +30,20 @@ pub(super) enum Pending {
 pub(super) struct Place {
     start: usize,
     len: usize,
+    /// Its first bytes as a number: where they differ, nothing else has to be compared.
+    prefix: u64,
+}
+
+/// The first eight bytes in an order that numbers have too; shorter strings are filled up with zeros.
+#[inline]
+fn prefix_of(string: &[u8]) -> u64 {
+    match string.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => string
+            .iter()
+            .zip([56u32, 48, 40, 32, 24, 16, 8])
+            .fold(0, |sum, (byte, shift)| sum | (u64::from(*byte) << shift)),
+    }
 }
 
 impl Place {
@@ -86,16 +100,20 @@ impl Pending {
         let Self::Strings { bytes, count, least, greatest } = self else {
             return Err(Error::invalid("a string in a column of numbers"));
         };
-        let place = Place { start: bytes.len().saturating_add(prefixed::PREFIX_LEN), len: string.len() };
+        let prefix = prefix_of(string);
+        let place =
+            Place { start: bytes.len().saturating_add(prefixed::PREFIX_LEN), len: string.len(), prefix };
         prefixed::put(string, bytes)?;
         if *count == 0 {
             (*least, *greatest) = (place, place);
         } else {
             match order {
                 Order::Bytes => {
-                    if string < least.of(bytes) {
+                    if prefix < least.prefix || (prefix == least.prefix && string < least.of(bytes)) {
                         *least = place;
-                    } else if string > greatest.of(bytes) {
+                    } else if prefix > greatest.prefix
+                        || (prefix == greatest.prefix && string > greatest.of(bytes))
+                    {
                         *greatest = place;
                     }
                 }

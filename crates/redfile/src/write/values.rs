@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ByteArrayType, ByteViewType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Int8Type,
-    Int16Type, IntervalDayTimeType, IntervalMonthDayNanoType, UInt8Type, UInt16Type,
+    ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, Decimal32Type, Decimal64Type,
+    Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    IntervalDayTimeType, IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, GenericByteArray, GenericByteViewArray,
@@ -67,7 +68,12 @@ pub(super) fn view_of<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>,
     if number < array.len() { array.value(number).as_ref() } else { &[] }
 }
 
-/// The bits of a fixed-width array's values.
+/// The bits of a primitive array's values, where they are.
+fn borrowed<T: ArrowPrimitiveType, N: ArrowNativeType>(array: &ArrayRef) -> Cow<'_, [N]> {
+    Cow::Borrowed(array.as_primitive::<T>().values().inner().typed_data())
+}
+
+/// A copy of the bits of a fixed-width array's values.
 fn native<T: ArrowNativeType>(array: &dyn Array) -> Result<Vec<T>> {
     let data = array.to_data();
     let buffer = data.buffers().first().ok_or_else(|| Error::invalid("an array without values"))?;
@@ -98,19 +104,19 @@ pub(super) fn physical<'a>(array: &'a ArrayRef, physical: PhysicalType) -> Resul
             words(array.as_primitive::<UInt16Type>().values().iter().map(|v| i32::from(*v)).collect())
         }
         DataType::Float16 => words(native::<u16>(array_ref)?.into_iter().map(i32::from).collect()),
-        DataType::Int32
-        | DataType::UInt32
-        | DataType::Float32
-        | DataType::Date32
-        | DataType::Time32(_)
-        | DataType::Interval(IntervalUnit::YearMonth) => Ok(Values::Words(Cow::Owned(native(array_ref)?))),
-        DataType::Int64
-        | DataType::UInt64
-        | DataType::Float64
-        | DataType::Date64
-        | DataType::Time64(_)
-        | DataType::Timestamp(..)
-        | DataType::Duration(_) => Ok(Values::Longs(Cow::Owned(native(array_ref)?))),
+        DataType::Int32 => Ok(Values::Words(borrowed::<Int32Type, u32>(array))),
+        DataType::UInt32 => Ok(Values::Words(borrowed::<UInt32Type, u32>(array))),
+        DataType::Float32 => Ok(Values::Words(borrowed::<Float32Type, u32>(array))),
+        DataType::Date32 => Ok(Values::Words(borrowed::<Date32Type, u32>(array))),
+        DataType::Time32(_) | DataType::Interval(IntervalUnit::YearMonth) => {
+            Ok(Values::Words(Cow::Owned(native(array_ref)?)))
+        }
+        DataType::Int64 => Ok(Values::Longs(borrowed::<Int64Type, u64>(array))),
+        DataType::UInt64 => Ok(Values::Longs(borrowed::<UInt64Type, u64>(array))),
+        DataType::Float64 => Ok(Values::Longs(borrowed::<Float64Type, u64>(array))),
+        DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_) => {
+            Ok(Values::Longs(Cow::Owned(native(array_ref)?)))
+        }
         DataType::Interval(IntervalUnit::DayTime) => {
             let joined = array.as_primitive::<IntervalDayTimeType>().values().iter().map(|value| {
                 let [a, b, c, d] = value.days.to_le_bytes();
@@ -156,6 +162,14 @@ fn too_large(value: impl std::fmt::Display, physical: PhysicalType) -> Error {
     Error::invalid(format!("the decimal {value} does not fit {physical}, which its precision asks for"))
 }
 
+/// The lower 64 bits of a number, and whether they are all of it.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "whether anything is lost is told")]
+fn low_half(value: i128) -> (u64, bool) {
+    let long = value as i64;
+    (long.cast_unsigned(), i128::from(long) == value)
+}
+
 fn decimals<'a>(values: impl Iterator<Item = i128>, physical: PhysicalType) -> Result<Values<'a>> {
     match physical {
         PhysicalType::Int32 => {
@@ -165,10 +179,17 @@ fn decimals<'a>(values: impl Iterator<Item = i128>, physical: PhysicalType) -> R
             ))
         }
         PhysicalType::Int64 => {
-            let narrow = |value: i128| i64::try_from(value).map_err(|_| too_large(value, physical));
-            Ok(Values::Longs(
-                values.map(|value| narrow(value).map(i64::cast_unsigned)).collect::<Result<_>>()?,
-            ))
+            // One check at the end, so that the loop has no exits.
+            let mut beyond = None;
+            let longs = values.map(|value| {
+                let (long, fits) = low_half(value);
+                if !fits {
+                    beyond = Some(value);
+                }
+                long
+            });
+            let longs: Cow<'_, [u64]> = longs.collect();
+            beyond.map_or(Ok(Values::Longs(longs)), |value| Err(too_large(value, physical)))
         }
         PhysicalType::Int96 => {
             let fits = |value: i128| {
