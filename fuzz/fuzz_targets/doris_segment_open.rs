@@ -11,7 +11,7 @@ use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
 
 fuzz_target!(|data: &[u8]| {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", data.to_vec()));
-    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8 };
+    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8, ..Limits::default() };
     for verify_checksums in [true, false] {
         let options =
             SegmentReaderOptions::default().with_limits(limits.clone()).with_verify_checksums(verify_checksums);

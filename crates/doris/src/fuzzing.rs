@@ -8,7 +8,13 @@ use pilaster_core::Limits;
 use crate::{jsonb, segment};
 
 fn limits() -> Limits {
-    Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8 }
+    Limits {
+        metadata_bytes: 1 << 16,
+        block_bytes: 1 << 20,
+        decoded_bytes: 1 << 20,
+        depth: 8,
+        ..Limits::default()
+    }
 }
 
 /// A JSONB document, and a cell of a VARIANT.

@@ -3,7 +3,9 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`segment`] | the columnar file: `.dat` of storage formats V2 and V3, and of Doris 0.12 |
+//! | [`tablet`] | the rows of a tablet at a version: rowsets, key models, delete bitmaps and predicates |
 //! | [`schema`] | names and models of columns, which a segment does not know |
+//! | [`index_file`] | containers of inverted and ANN indexes |
 //! | [`jsonb`] | JSON documents in binary |
 //!
 //! ```no_run
@@ -38,10 +40,12 @@ mod decimal;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod index_file;
 mod json_text;
 pub mod jsonb;
 mod messages;
 pub mod schema;
 pub mod segment;
+pub mod tablet;
 
 pub use schema::{KeysType, SchemaColumn, TabletSchema};

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use arrow_array::Array;
 use arrow_schema::DataType;
 use pilaster_core::progress::Silent;
-use pilaster_core::{Dataset, VerifyDepth, col, lit};
+use pilaster_core::{Dataset, Limits, VerifyDepth, col, lit};
 use pilaster_doris::TabletSchema;
+use pilaster_doris::index_file::IndexFile;
 use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions, StorageFormat};
 use support::cells::{cell, is_same};
 use support::golden::Case;
@@ -145,6 +146,25 @@ fn hidden_columns_are_shown_on_request_only() {
         let found: Vec<_> = visible.schema().fields().iter().map(|field| field.name().clone()).collect();
         assert_eq!(found, expected, "{}", case.name);
     }
+}
+
+#[test]
+fn index_files_are_containers_whose_parts_lie_inside() {
+    let Some(root) = goldens() else { return };
+    let mut versions = BTreeSet::new();
+    for path in std::fs::read_dir(root.join("inverted_index")).unwrap().map(|entry| entry.unwrap().path()) {
+        let bytes = std::fs::read(&path).unwrap();
+        let size = bytes.len() as u64;
+        let name = path.display().to_string();
+        let file = IndexFile::read(memory(&name, bytes.clone()).as_ref(), &Limits::default()).unwrap();
+        let ends = file.indexes.iter().flat_map(|index| &index.files).map(|(_, place)| place.end);
+        assert_eq!(ends.max(), Some(size), "{name}");
+        assert!(file.indexes.iter().all(|index| !index.files.is_empty()), "{name}");
+        let cut = bytes[..bytes.len() - 1].to_vec();
+        assert!(IndexFile::read(memory(&name, cut).as_ref(), &Limits::default()).is_err(), "{name}");
+        versions.insert(file.version);
+    }
+    assert_eq!(versions, BTreeSet::from([1, 2]));
 }
 
 #[test]

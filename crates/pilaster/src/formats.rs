@@ -97,12 +97,12 @@ pub(crate) trait Driver: Sync {
 pub(crate) static DRIVERS: &[&dyn Driver] = &[
     #[cfg(feature = "carbondata")]
     &crate::carbondata::CarbonData,
-    #[cfg(feature = "doris")]
-    &crate::doris::Doris,
     #[cfg(feature = "kudu")]
     &crate::kudu::Kudu,
     #[cfg(feature = "redfile")]
     &crate::redfile::Redfile,
+    #[cfg(feature = "doris")]
+    &crate::doris::Doris,
 ];
 
 /// What only one format needs to know to be opened.

@@ -17,7 +17,8 @@ use arrow_select::concat::concat_batches;
 use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
 use pilaster::core::progress::Silent;
 use pilaster::doris::{DorisOptions, read_schema};
-use pilaster::{DatasetRef, OpenOptions, OutputFormat, ScanRequest};
+use pilaster::store::open_store;
+use pilaster::{DatasetRef, OpenOptions, OutputFormat, ScanRequest, VerifyDepth};
 
 fn goldens() -> Option<PathBuf> {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -76,4 +77,43 @@ fn every_segment_becomes_parquet_and_comes_back() {
         converted += 1;
     }
     assert!(converted >= 54, "{converted} segments");
+}
+
+#[test]
+fn folders_of_tablets_are_stores_of_tables() {
+    let Some(root) = goldens() else { return };
+    let folder = root.join("tablet/unique_mow").display().to_string();
+    let store = open_store(&[&folder], &OpenOptions::default()).unwrap().unwrap();
+    assert_eq!(store.tables().len(), 1);
+    let count = |state: &str| {
+        std::fs::read_to_string(root.join("tablet/unique_mow").join(state)).unwrap().lines().count()
+    };
+    assert_eq!(rows(&pilaster::open(&folder).unwrap()).num_rows(), count("current.rows.jsonl"));
+    let earlier = OpenOptions::default().with_as_of(Some("3".to_string())).open(&folder).unwrap();
+    assert_eq!(rows(&earlier).num_rows(), count("as_of_3.rows.jsonl"));
+    assert!(OpenOptions::default().with_as_of(Some("yesterday".to_string())).open(&folder).is_err());
+    assert!(store.verify(None, VerifyDepth::Values, &Silent).unwrap().is_sound());
+    assert_eq!(store.entries().len(), 1);
+}
+
+#[test]
+fn a_table_with_a_broken_tablet_is_not_taken_for_whole() {
+    let Some(root) = goldens() else { return };
+    let store = tempfile::tempdir().unwrap();
+    for (number, name) in ["unique_mow/20005/120005", "aggregate/20002/120002"].into_iter().enumerate() {
+        let target = store.path().join(format!("{number}/1"));
+        std::fs::create_dir_all(&target).unwrap();
+        for file in std::fs::read_dir(root.join("tablet").join(name)).unwrap().map(|entry| entry.unwrap()) {
+            std::fs::copy(file.path(), target.join(file.file_name())).unwrap();
+        }
+    }
+    let path = store.path().display().to_string();
+    let whole = open_store(&[&path], &OpenOptions::default()).unwrap().unwrap();
+    assert!(whole.tables().iter().all(|table| whole.table(Some(table)).is_ok()));
+    let header = store.path().join("0/1/20005.hdr");
+    std::fs::write(&header, &std::fs::read(&header).unwrap()[..50]).unwrap();
+    let broken = open_store(&[&path], &OpenOptions::default()).unwrap().unwrap();
+    assert_eq!(broken.findings().len(), 1);
+    let error = broken.table(None).unwrap_err().to_string();
+    assert!(error.contains("a tablet cannot be read"), "{error}");
 }

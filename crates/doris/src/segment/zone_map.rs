@@ -59,7 +59,8 @@ fn parse(cell: &Cell, texts: &[Option<&[u8]>], is_max: bool) -> Result<Option<Ar
             Arc::new(values.with_data_type(cell.arrow()))
         }
         Cell::Text | Cell::Char => {
-            let values = texts.iter().map(|text| string_bound((*text)?, is_max));
+            let is_padded = *cell == Cell::Char;
+            let values = texts.iter().map(|text| string_bound((*text)?, is_padded, is_max));
             Arc::new(values.collect::<StringViewArray>())
         }
         Cell::Number(DataType::Float32 | DataType::Float64, _) => return Ok(None),
@@ -78,13 +79,45 @@ fn parse(cell: &Cell, texts: &[Option<&[u8]>], is_max: bool) -> Result<Option<Ar
 }
 
 /// A bound of strings as text; `None` if it is none.
-fn string_bound(bytes: &[u8], is_max: bool) -> Option<&str> {
-    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
+fn string_bound(bytes: &[u8], is_padded: bool, is_max: bool) -> Option<&str> {
+    let without_padding =
+        || bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
+    let length = if is_padded { without_padding() } else { bytes.len() };
     let bytes = bytes.get(..length)?;
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),
         // The beginning of a string is not above it.
         Err(error) if !is_max => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok(),
         Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_strings_are_bounds_all_the_same() {
+        let cut = "ä".as_bytes();
+        assert_eq!(string_bound(&cut[..1], false, false), Some(""));
+        assert_eq!(string_bound(&cut[..1], false, true), None);
+        assert_eq!(string_bound(b"a\0\0", true, true), Some("a"));
+        assert_eq!(string_bound(b"a\0\0", false, true), Some("a\0\0"));
+    }
+
+    #[test]
+    fn zones_that_say_nothing_have_no_bounds() {
+        let zone = |pass_all, has_not_null| ZoneMapPb {
+            min: Some(b"1".to_vec()),
+            max: Some(b"2".to_vec()),
+            has_null: Some(false),
+            has_not_null: Some(has_not_null),
+            pass_all: Some(pass_all),
+        };
+        let zones = [zone(false, true), zone(true, true), zone(false, false)];
+        let (min, max) = bounds(&Cell::Number(DataType::Int32, 4), &zones).unwrap();
+        for bound in [min.unwrap(), max.unwrap()] {
+            assert_eq!((0..3).map(|zone| bound.is_valid(zone)).collect::<Vec<_>>(), [true, false, false]);
+        }
     }
 }

@@ -1,6 +1,8 @@
-//! Where Apache Doris plugs in: which files are its own and how they are opened.
+//! Where Apache Doris plugs in: which files and folders are its own and how they are opened.
 
-use std::path::Path;
+mod tablets;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
@@ -12,8 +14,9 @@ use crate::detect::Format;
 use crate::formats::Driver;
 use crate::open::OpenOptions;
 use crate::output::OutputFormat;
+use crate::store::Store;
 
-/// Apache Doris: segments.
+/// Apache Doris: segments, and folders of tablets.
 #[derive(Debug)]
 pub(crate) struct Doris;
 
@@ -41,6 +44,14 @@ impl Driver for Doris {
             reader_options = reader_options.with_variant_path(column, path);
         }
         Ok(Arc::new(SegmentReader::open_with_options(source, &reader_options)?))
+    }
+
+    fn is_store(&self, folder: &Path) -> bool {
+        tablets::is_store(folder)
+    }
+
+    fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
+        Ok(Box::new(tablets::Tablets::open(folders, options)?))
     }
 
     fn writes(&self, _format: OutputFormat) -> bool {

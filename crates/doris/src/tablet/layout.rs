@@ -1,0 +1,148 @@
+//! Where tablets lie: snapshot folders, trash, and backup repositories.
+//!
+//! ```text
+//! <anything>/<tablet id>/<schema hash>/<tablet id>.hdr, <rowset id>_<segment>.dat
+//! <repository>/…/__<tablet id>/__<tablet id>.hdr.<md5>, __<rowset id>_<segment>.dat.<md5>
+//! ```
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Result};
+
+/// How deep folders inside folders are followed.
+const DEPTH: u32 = 12;
+/// How many entries are looked at before a folder is taken for something else.
+const MAX_ENTRIES: usize = 200_000;
+/// An MD5 in hexadecimal digits.
+const MD5_DIGITS: usize = 32;
+
+/// A folder with the files of a tablet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TabletFolder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Files by their name in Doris: the names of a repository carry a mark and a checksum.
+    pub files: HashMap<String, PathBuf>,
+}
+
+impl TabletFolder {
+    /// The files of a folder, if the metadata of a tablet is among them.
+    pub fn of(path: &Path) -> Option<Self> {
+        let mut files = HashMap::new();
+        for entry in fs::read_dir(path).ok()?.flatten() {
+            if let Some(name) = entry.file_name().to_str() {
+                files.insert(original_name(name).to_string(), entry.path());
+            }
+        }
+        files.keys().any(|name| name.ends_with(".hdr")).then(|| Self { path: path.to_path_buf(), files })
+    }
+
+    /// The metadata file.
+    ///
+    /// # Errors
+    /// If there is none, or several.
+    pub fn header(&self) -> Result<&Path> {
+        let mut headers = self.files.iter().filter(|(name, _)| name.ends_with(".hdr"));
+        match (headers.next(), headers.next()) {
+            (Some((_, path)), None) => Ok(path),
+            (None, _) => Err(Error::invalid("no tablet: there is no .hdr file").at(
+                &self.path.display().to_string(),
+                0,
+                "",
+            )),
+            _ => Err(Error::invalid("several .hdr files in one folder").at(
+                &self.path.display().to_string(),
+                0,
+                "",
+            )),
+        }
+    }
+}
+
+/// A name as Doris gave it: in a repository it is `__name.md5`.
+fn original_name(name: &str) -> &str {
+    let stored = name.strip_prefix("__").and_then(|rest| rest.rsplit_once('.'));
+    match stored {
+        Some((inner, md5)) if md5.len() == MD5_DIGITS && md5.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            inner
+        }
+        _ => name,
+    }
+}
+
+/// Every folder of a tablet in `root`, by path.
+///
+/// # Errors
+/// If `root` cannot be read.
+pub fn find_tablets(root: &Path) -> Result<Vec<TabletFolder>> {
+    fs::read_dir(root).at(&root.display().to_string(), 0, "")?;
+    let (mut found, mut left) = (Vec::new(), MAX_ENTRIES);
+    walk(root, DEPTH, &mut left, &mut |folder| {
+        found.push(folder);
+        true
+    });
+    found.sort_by(|a: &TabletFolder, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Whether there is a tablet in `root`.
+pub fn has_tablets(root: &Path) -> bool {
+    let (mut found, mut left) = (false, MAX_ENTRIES);
+    walk(root, DEPTH, &mut left, &mut |_| {
+        found = true;
+        false
+    });
+    found
+}
+
+/// Calls `visit` for each tablet until it wants no more; whether it does.
+fn walk(folder: &Path, depth: u32, left: &mut usize, visit: &mut dyn FnMut(TabletFolder) -> bool) -> bool {
+    if let Some(tablet) = TabletFolder::of(folder) {
+        return visit(tablet);
+    }
+    let (Some(depth), Ok(entries)) = (depth.checked_sub(1), fs::read_dir(folder)) else { return true };
+    for entry in entries.flatten() {
+        let Some(fewer) = left.checked_sub(1) else { return false };
+        *left = fewer;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let is_plausible = entry.file_name().to_str().is_some_and(may_lead_to_tablets);
+        if is_folder && is_plausible && !walk(&entry.path(), depth, left, visit) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Folders on the way to tablets are numbers, or have one of Doris's names.
+fn may_lead_to_tablets(name: &str) -> bool {
+    name.starts_with("__")
+        || matches!(name, "data" | "snapshot" | "trash")
+        || name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_repository_are_stripped() {
+        let md5 = "d41d8cd98f00b204e9800998ecf8427e";
+        assert_eq!(original_name(&format!("__20001.hdr.{md5}")), "20001.hdr");
+        assert_eq!(original_name("20001.hdr"), "20001.hdr");
+        assert_eq!(original_name("__x.dat"), "__x.dat");
+    }
+
+    #[test]
+    fn tablets_are_found_below() {
+        let root = tempfile::tempdir().unwrap();
+        let tablet = root.path().join("snapshot/20240101.0.86400/7/8");
+        fs::create_dir_all(&tablet).unwrap();
+        assert!(!has_tablets(root.path()));
+        fs::write(tablet.join("7.hdr"), b"").unwrap();
+        assert!(has_tablets(root.path()));
+        assert_eq!(find_tablets(root.path()).unwrap()[0].path, tablet);
+    }
+}

@@ -1,0 +1,349 @@
+//! Reading the rows of a tablet: segment after segment, or merged by key.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader,
+    UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use arrow_select::filter::{filter_record_batch, prep_null_mask_filter};
+use pilaster_core::dataset::{OnDamage, column_index};
+use pilaster_core::predicate::BoundPredicate;
+use pilaster_core::{
+    BatchReader, Dataset, Error, LossLog, LostRows, Predicate, Result, RowRanges, ScanRequest, col, lit,
+};
+
+use super::merge::Merge;
+use super::reader::{Tablet, TabletSegment};
+use crate::schema::{DELETE_SIGN_COLUMN, KeysType, SEQUENCE_COLUMN, SchemaColumn, VERSION_COLUMN};
+
+/// Name of the column with positions in a segment, while it is needed.
+const POSITION: &str = "#position in segment";
+
+/// Gives the rows asked for.
+pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchReader> {
+    let plan = Plan::new(tablet, request)?;
+    let rows = if tablet.merges() {
+        let readers = tablet
+            .segments
+            .iter()
+            .map(|segment| {
+                plan.open(tablet, segment, request, None).map(|rows| Box::new(rows) as BatchReader)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let columns: Vec<&SchemaColumn> =
+            plan.needed.iter().filter_map(|at| tablet.schema.columns.get(*at)).collect();
+        Rows::Merged(Merge::new(
+            readers,
+            Arc::clone(&plan.narrow),
+            &columns,
+            &tablet.schema,
+            request.batch_size.max(1),
+        )?)
+    } else {
+        let wanted = |number: usize| request.split.is_none_or(|split| split == number);
+        let pending = (0..tablet.segments.len()).filter(|number| wanted(*number)).collect();
+        Rows::Sequential { pending, current: None }
+    };
+    Ok(Box::new(TabletScan {
+        left: request.limit.unwrap_or(u64::MAX),
+        tablet: Arc::clone(tablet),
+        request: request.clone(),
+        plan,
+        rows,
+        next_row: 0,
+    }))
+}
+
+/// What is read of each segment, and what is done with it.
+struct Plan {
+    /// Columns to read, of all columns of the tablet.
+    needed: Vec<usize>,
+    /// Their schema.
+    narrow: SchemaRef,
+    /// The schema of what comes out.
+    output: SchemaRef,
+    /// Columns of `narrow` that come out.
+    projection: Vec<usize>,
+    /// What segments can be asked to leave out.
+    pushed: Option<Predicate>,
+    /// What is left to compare afterwards.
+    filter: Option<BoundPredicate>,
+}
+
+impl Plan {
+    fn new(tablet: &Tablet, request: &ScanRequest) -> Result<Self> {
+        let output = request.output_schema(&tablet.arrow)?;
+        let given = request.projected(&tablet.arrow)?;
+        let mut needed: BTreeSet<usize> =
+            given.iter().filter_map(|at| tablet.output.get(*at).copied()).collect();
+        if let Some(predicate) = &request.predicate {
+            for name in predicate.columns() {
+                needed.extend(tablet.output.get(column_index(&tablet.arrow, name)?));
+            }
+        }
+        let is_named = |name: &str| tablet.schema.columns.iter().position(|column| column.name == name);
+        if tablet.merges() {
+            needed.extend(
+                (0..tablet.schema.columns.len())
+                    .filter(|at| tablet.schema.columns.get(*at).is_some_and(|c| c.is_key)),
+            );
+            if tablet.schema.keys_type == KeysType::Unique {
+                needed.extend(is_named(SEQUENCE_COLUMN));
+                needed.extend(is_named(DELETE_SIGN_COLUMN));
+            }
+        }
+        let needed: Vec<usize> = needed.into_iter().collect();
+        let narrow = Arc::new(Schema::new(tablet.fields.clone()).project(&needed)?);
+        let place = |at: &usize| {
+            let all = tablet.output.get(*at)?;
+            needed.iter().position(|needed| needed == all)
+        };
+        let projection: Option<Vec<usize>> = given.iter().map(place).collect();
+        let projection = projection.ok_or_else(|| Error::invalid("a column that is not read"))?;
+        let is_pushed =
+            request.predicate.as_ref().is_some_and(|predicate| can_push(tablet, predicate, request));
+        let filter = match &request.predicate {
+            Some(predicate) if !is_pushed => Some(predicate.bind(&narrow)?),
+            _ => None,
+        };
+        let pushed = request.predicate.clone().filter(|_| is_pushed);
+        Ok(Self { needed, narrow, output, projection, pushed, filter })
+    }
+
+    /// Starts reading a segment.
+    fn open(
+        &self,
+        tablet: &Tablet,
+        segment: &TabletSegment,
+        request: &ScanRequest,
+        log: Option<Arc<LossLog>>,
+    ) -> Result<SegmentRows> {
+        let mut parts = segment.keeps.clone();
+        parts.extend(self.pushed.clone());
+        let is_unique = tablet.schema.keys_type == KeysType::Unique;
+        let has_sign = tablet.schema.columns.iter().any(|column| column.name == DELETE_SIGN_COLUMN);
+        if is_unique && has_sign && !tablet.merges() {
+            let sign = || col(DELETE_SIGN_COLUMN);
+            parts.push(Predicate::Or(vec![sign().eq(lit(0i64)), sign().is_null()]));
+        }
+        let positions = !segment.deleted.is_empty() || (!tablet.merges() && request.row_numbers.is_some());
+        let rows = match &request.rows {
+            Some(rows) if !tablet.merges() => {
+                let shifted = rows.as_slice().iter().map(|range| {
+                    range.start.saturating_sub(segment.first_row)..range.end.saturating_sub(segment.first_row)
+                });
+                Some(shifted.collect::<RowRanges>())
+            }
+            _ => None,
+        };
+        let reader = segment.reader.read(&ScanRequest {
+            projection: Some(self.needed.clone()),
+            predicate: (!parts.is_empty()).then_some(Predicate::And(parts)),
+            rows,
+            batch_size: request.batch_size,
+            row_numbers: positions.then(|| POSITION.to_string()),
+            on_damage: log.map_or(OnDamage::Stop, OnDamage::Skip),
+            ..ScanRequest::default()
+        })?;
+        Ok(SegmentRows { reader, schema: Arc::clone(&self.narrow), version: segment.version })
+    }
+}
+
+/// Whether segments may leave out rows by themselves: not where a row that is left out would uncover an older one.
+fn can_push(tablet: &Tablet, predicate: &Predicate, request: &ScanRequest) -> bool {
+    let columns = predicate.columns();
+    if columns.contains(VERSION_COLUMN) {
+        return false;
+    }
+    let is_key =
+        |name: &&str| tablet.schema.columns.iter().any(|column| column.name == *name && column.is_key);
+    // Positions of merged rows count all of them.
+    !tablet.merges()
+        || (columns.iter().all(is_key) && request.rows.is_none() && request.row_numbers.is_none())
+}
+
+/// The rows of one segment, in the tablet's schema and with the version of its rowset; positions last if asked for.
+struct SegmentRows {
+    reader: BatchReader,
+    schema: SchemaRef,
+    version: i64,
+}
+
+impl SegmentRows {
+    /// The columns of the tablet, and the positions.
+    fn split(&self, batch: &RecordBatch) -> Result<(RecordBatch, Option<ArrayRef>)> {
+        let mut columns = batch.columns().to_vec();
+        let positions = if columns.len() > self.schema.fields().len() { columns.pop() } else { None };
+        for (field, column) in self.schema.fields().iter().zip(&mut columns) {
+            if field.name() == VERSION_COLUMN && field.data_type() == &DataType::Int64 {
+                *column = Arc::new(Int64Array::from(vec![self.version; batch.num_rows()]));
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok((RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?, positions))
+    }
+}
+
+impl Iterator for SegmentRows {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?;
+        Some(batch.and_then(|batch| Ok(self.split(&batch)?.0)))
+    }
+}
+
+impl RecordBatchReader for SegmentRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+enum Rows {
+    Sequential { pending: VecDeque<usize>, current: Option<(usize, SegmentRows, Arc<LossLog>)> },
+    Merged(Merge),
+}
+
+struct TabletScan {
+    tablet: Arc<Tablet>,
+    request: ScanRequest,
+    plan: Plan,
+    rows: Rows,
+    left: u64,
+    /// Position of the next merged row.
+    next_row: u64,
+}
+
+impl TabletScan {
+    /// The next rows of the tablet with their positions, before what is left of the filter.
+    fn next_rows(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
+        if let Rows::Merged(merge) = &mut self.rows {
+            let Some(batch) = merge.next()? else { return Ok(None) };
+            let batch = without_deleted(batch)?;
+            let end = self.next_row.saturating_add(batch.num_rows() as u64);
+            let positions = UInt64Array::from_iter_values(self.next_row..end);
+            self.next_row = end;
+            return Ok(Some((batch, Some(Arc::new(positions)))));
+        }
+        self.next_sequential()
+    }
+
+    fn next_sequential(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
+        let Rows::Sequential { pending, current } = &mut self.rows else { return Ok(None) };
+        loop {
+            if current.is_none() {
+                let Some(number) = pending.pop_front() else { return Ok(None) };
+                let Some(segment) = self.tablet.segments.get(number) else { continue };
+                let log = Arc::new(LossLog::new());
+                let is_tolerant = matches!(self.request.on_damage, OnDamage::Skip(_));
+                let rows = self.plan.open(
+                    &self.tablet,
+                    segment,
+                    &self.request,
+                    is_tolerant.then(|| Arc::clone(&log)),
+                )?;
+                *current = Some((number, rows, log));
+            }
+            let Some((number, rows, log)) = current.as_mut() else { return Ok(None) };
+            let Some(segment) = self.tablet.segments.get(*number) else { return Ok(None) };
+            let Some(batch) = rows.reader.next() else {
+                if let OnDamage::Skip(all) = &self.request.on_damage {
+                    for lost in log.losses() {
+                        let shift = |row: u64| row.saturating_add(segment.first_row);
+                        all.add(LostRows { rows: shift(lost.rows.start)..shift(lost.rows.end), ..lost });
+                    }
+                }
+                *current = None;
+                continue;
+            };
+            let (batch, positions) = rows.split(&batch?)?;
+            let Some(positions) = positions else { return Ok(Some((batch, None))) };
+            let in_segment = positions.as_primitive::<UInt64Type>();
+            let is_alive = |row: &u64| u32::try_from(*row).is_ok_and(|row| !segment.deleted.contains(row));
+            let alive: BooleanArray = in_segment.values().iter().map(|row| Some(is_alive(row))).collect();
+            let moved: ArrayRef =
+                Arc::new(in_segment.unary::<_, UInt64Type>(|row| row.saturating_add(segment.first_row)));
+            return Ok(Some((
+                filter_record_batch(&batch, &alive)?,
+                Some(arrow_select::filter::filter(&moved, &alive)?),
+            )));
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left > 0 {
+            let Some((mut batch, mut positions)) = self.next_rows()? else { return Ok(None) };
+            if let Some(mask) = self.filter_mask(&batch)? {
+                positions = positions.map(|all| arrow_select::filter::filter(&all, &mask)).transpose()?;
+                batch = filter_record_batch(&batch, &mask)?;
+            }
+            if let Some(mask) = self.position_mask(positions.as_ref()) {
+                positions = positions.map(|all| arrow_select::filter::filter(&all, &mask)).transpose()?;
+                batch = filter_record_batch(&batch, &mask)?;
+            }
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
+            self.left = self.left.saturating_sub(keep as u64);
+            let mut columns: Vec<ArrayRef> =
+                self.plan.projection.iter().map(|at| batch.column(*at).slice(0, keep)).collect();
+            if self.request.row_numbers.is_some() {
+                columns.extend(positions.map(|positions| positions.slice(0, keep)));
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(keep));
+            return Ok(Some(RecordBatch::try_new_with_options(
+                Arc::clone(&self.plan.output),
+                columns,
+                &options,
+            )?));
+        }
+        Ok(None)
+    }
+
+    fn filter_mask(&self, batch: &RecordBatch) -> Result<Option<BooleanArray>> {
+        let Some(filter) = &self.plan.filter else { return Ok(None) };
+        let mask = filter.evaluate(batch)?;
+        Ok(Some(if mask.null_count() > 0 { prep_null_mask_filter(&mask) } else { mask }))
+    }
+
+    /// For merged rows, which positions are wanted; segments choose theirs themselves.
+    fn position_mask(&self, positions: Option<&ArrayRef>) -> Option<BooleanArray> {
+        let wanted = self.request.rows.as_ref().filter(|_| self.tablet.merges())?;
+        let is_wanted = |row: &u64| wanted.as_slice().iter().any(|range| range.contains(row));
+        Some(
+            positions?.as_primitive::<UInt64Type>().values().iter().map(|row| Some(is_wanted(row))).collect(),
+        )
+    }
+}
+
+/// Merged rows that do not mark their key as deleted.
+fn without_deleted(batch: RecordBatch) -> Result<RecordBatch> {
+    let Some(sign) = batch.column_by_name(DELETE_SIGN_COLUMN) else { return Ok(batch) };
+    let Some(sign) = sign.as_primitive_opt::<arrow_array::types::Int8Type>() else { return Ok(batch) };
+    let alive: BooleanArray = sign.iter().map(|sign| Some(sign.unwrap_or(0) == 0)).collect();
+    Ok(filter_record_batch(&batch, &alive)?)
+}
+
+impl Iterator for TabletScan {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_batch();
+        if next.is_err() {
+            self.left = 0;
+        }
+        next.map_err(ArrowError::from).transpose()
+    }
+}
+
+impl RecordBatchReader for TabletScan {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.plan.output)
+    }
+}
