@@ -1,10 +1,15 @@
 //! The parsers as functions on bytes: whatever they are given, they must come back.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use pilaster_core::Limits;
+use pilaster_core::positional::ColumnCursor;
+use pilaster_core::source::MemorySource;
+use pilaster_core::{Limits, RowRanges, SourceRef};
 use pilaster_encoding::thrift::Reader;
 
 use crate::file::CarbonType;
+use crate::file::cursor::PageCursor;
 use crate::file::meta::EncoderMeta;
 use crate::file::page::{order, strings, words};
 use crate::messages::{ChunkHeader, FileFooter, FileHeader, IndexHeader};
@@ -35,6 +40,21 @@ pub fn pages(bytes: &[u8]) {
     }
 }
 
+/// Schema files, `tablestatus`, dictionaries of tables, and files of versions 1 and 2.
+pub fn tables(bytes: &[u8]) {
+    crate::table::fuzz(bytes);
+    let source: SourceRef = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
+    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8 };
+    if let Ok(file) = crate::legacy::open_legacy(source, limits) {
+        let file = Arc::new(file);
+        for (column, _) in file.columns.iter().enumerate() {
+            let rows = RowRanges::none();
+            let mut cursor = PageCursor::new(Arc::clone(&file), column, rows, Arc::default());
+            let _ = cursor.read(0..file.rows.min(1 << 16));
+        }
+    }
+}
+
 /// Local dictionaries, out of a chunk header.
 pub fn dictionaries(bytes: &[u8]) {
     let Ok((header, _)) = ChunkHeader::parse(&Bytes::copy_from_slice(bytes)) else { return };
@@ -55,6 +75,7 @@ mod tests {
             structures(&bytes);
             pages(&bytes);
             dictionaries(&bytes);
+            tables(&bytes);
         }
     }
 }

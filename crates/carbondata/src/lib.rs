@@ -35,5 +35,6 @@ pub mod file;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod legacy;
 pub mod messages;
 pub mod table;

@@ -173,11 +173,15 @@ impl PageCursor {
             return Err(Error::invalid(format!("no row {row}: there are {}", file.rows)));
         };
         let node = Self::node(&file, self.column)?;
-        if let Some(stream) = &file.stream {
+        if !file.has_chunks() {
             let rows = blocklet.rows.clone();
             let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-            let values = PageValues::Array(stream.decode(&file, number, node, count)?);
-            return Ok(OpenPage { values, rows });
+            let values = match (&file.stream, &file.legacy) {
+                (Some(stream), _) => stream.decode(&file, number, node, count)?,
+                (None, Some(legacy)) => legacy.decode(&file, number, node, count)?,
+                (None, None) => return Err(Error::invalid("a file without chunks")),
+            };
+            return Ok(OpenPage { values: PageValues::Array(values), rows });
         }
         if self.blocklet.as_ref().is_none_or(|open| open.number != number) {
             self.blocklet = None;

@@ -59,6 +59,7 @@ pub(crate) fn describe(file: &CarbonFile) -> Result<Node> {
             }
         }
         None if file.stream.is_some() => node = node.fact("layout", "rows of a stream"),
+        None if file.legacy.is_some() => node = node.fact("layout", "one page per column and blocklet"),
         None => node = node.fact("footer", "lost"),
     }
     node = node.child(Node::new("header", file.header_bytes));
@@ -124,7 +125,7 @@ pub(crate) fn column_statistics(file: &CarbonFile) -> Result<Vec<ColumnStatistic
     for (number, node) in file.columns.iter().enumerate() {
         let mut statistics = ColumnStatistics::default();
         let (mut names, mut codecs) = (BTreeMap::new(), BTreeMap::new());
-        for blocklet in file.blocklets.iter().filter(|_| file.stream.is_none()) {
+        for blocklet in file.blocklets.iter().filter(|_| file.has_chunks()) {
             for place in node.chunks() {
                 let chunk = Chunk::read(file, blocklet, place)?;
                 let bytes = chunk.place.end.saturating_sub(chunk.place.offset);

@@ -14,6 +14,7 @@ use pilaster_encoding::thrift::Reader;
 use super::page::words::WordsRef;
 use super::stream::Stream;
 use super::types::{ColumnNode, column_trees, is_global};
+use crate::legacy::Legacy;
 use crate::messages::{BlockIndex, BlockletInfo, ColumnSchema, FileFooter, FileHeader, IndexHeader, MinMax};
 
 pub(crate) const HEADER_PART: &str = "carbondata header";
@@ -47,6 +48,8 @@ pub(crate) struct CarbonFile {
     pub dictionaries: HashMap<usize, (WordsRef, usize)>,
     /// Where the rows are, of a file that holds rows and not columns.
     pub stream: Option<Stream>,
+    /// Where the pages are, of a file of version 1 or 2.
+    pub legacy: Option<Legacy>,
 }
 
 /// Facts of the footer that are not in the blocklets.
@@ -160,6 +163,7 @@ impl CarbonFile {
             footer: None,
             dictionaries: HashMap::new(),
             stream: None,
+            legacy: None,
         };
         file.set_columns(FileHeader { version, columns, is_footer_present: true, ..FileHeader::default() })?;
         Ok(file)
@@ -210,6 +214,23 @@ impl CarbonFile {
         }
         self.footer = Some(FooterFacts { offset, is_sorted: footer.is_sorted, extra: footer.extra });
         Ok(())
+    }
+
+    /// A file of version 1 or 2, of which only the columns are known.
+    pub fn legacy(
+        source: SourceRef,
+        limits: Limits,
+        version: i32,
+        columns: Vec<ColumnSchema>,
+    ) -> Result<Self> {
+        let mut file = Self::with_columns(source, limits, 3, columns)?;
+        file.header.version = version;
+        Ok(file)
+    }
+
+    /// Whether it has column chunks, as files of version 3 do.
+    pub fn has_chunks(&self) -> bool {
+        self.stream.is_none() && self.legacy.is_none()
     }
 
     pub fn name(&self) -> &str {

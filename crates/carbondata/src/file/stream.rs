@@ -239,11 +239,12 @@ fn take(bytes: &[u8], form: Form) -> Result<(&[u8], &[u8])> {
 }
 
 fn typed(mut column: Strings, node: &ColumnNode, is_value: Vec<bool>) -> Result<ArrayRef> {
-    let flips_sign = match (node.carbon_type, node.is_dimension) {
-        (CarbonType::Date, _) => true,
-        (CarbonType::Short | CarbonType::Int | CarbonType::Long | CarbonType::Timestamp, false) => true,
-        _ => false,
-    };
+    let is_integer = matches!(
+        node.carbon_type,
+        CarbonType::Short | CarbonType::Int | CarbonType::Long | CarbonType::Timestamp
+    );
+    // Dates and measures are stored as they are, strings of numbers with the sign flipped.
+    let flips_sign = node.carbon_type == CarbonType::Date || (is_integer && !node.is_dimension);
     if flips_sign {
         let starts: Vec<_> = column
             .offsets

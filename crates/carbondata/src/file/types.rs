@@ -151,7 +151,10 @@ impl ColumnNode {
 
 /// Whether a column holds codes of a dictionary of the whole table.
 pub(crate) fn is_global(column: &ColumnSchema) -> bool {
-    column.encoders.contains(&encoding::DICTIONARY) && !column.encoders.contains(&encoding::DIRECT_DICTIONARY)
+    let lists = |encoding| column.encoders.contains(&encoding);
+    // Old files list the encoding of the children at the nodes above them too.
+    let is_node = matches!(column.data_type, 20 | 21 | 23);
+    lists(encoding::DICTIONARY) && !lists(encoding::DIRECT_DICTIONARY) && !is_node
 }
 
 /// Builds the trees of a header's flat list, in the order of the user.
@@ -259,6 +262,8 @@ mod tests {
             column_id: name.into(),
             encoders: Vec::new(),
             is_dimension: true,
+            is_columnar: true,
+            group: -1,
             scale: 2,
             precision: 10,
             num_child,

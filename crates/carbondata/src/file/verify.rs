@@ -24,7 +24,7 @@ pub(crate) fn verify(file: &Arc<CarbonFile>, depth: VerifyDepth, progress: &dyn 
     progress.set_total(file.source.size());
     let report = VerifyReport { files: 1, bytes: file.header_bytes, ..VerifyReport::default() };
     let mut check = Check { file, progress, report };
-    if file.footer.is_none() && file.stream.is_none() {
+    if file.footer.is_none() && file.has_chunks() {
         let error = Error::corrupt("a footer", "none that can be read");
         check.found(&error.at(file.name(), file.source.size(), FOOTER_PART), None);
     }

@@ -77,6 +77,10 @@ pub struct ColumnSchema {
     pub encoders: Vec<i32>,
     /// Whether it is a dimension (else a measure).
     pub is_dimension: bool,
+    /// Whether it is stored by itself; the columns of a group, in versions 1 and 2, are not.
+    pub is_columnar: bool,
+    /// Number of its group.
+    pub group: i32,
     /// Digits after the point of a decimal.
     pub scale: i32,
     /// Digits of a decimal.
@@ -103,6 +107,8 @@ impl ColumnSchema {
             column_id: String::new(),
             encoders: Vec::new(),
             is_dimension: false,
+            is_columnar: true,
+            group: -1,
             scale: -1,
             precision: -1,
             num_child: 0,
@@ -116,8 +122,10 @@ impl ColumnSchema {
                 1 => data_type = Some(reader.i32(field)?),
                 2 => name = Some(reader.text(field)?.to_string()),
                 3 => column_id = Some(reader.text(field)?.to_string()),
+                4 => column.is_columnar = reader.bool(field)?,
                 5 => column.encoders = i32_list(reader, field)?,
                 6 => column.is_dimension = reader.bool(field)?,
+                7 => column.group = reader.i32(field)?,
                 8 => column.scale = reader.i32(field)?,
                 9 => column.precision = reader.i32(field)?,
                 10 => column.num_child = reader.i32(field)?,

@@ -25,3 +25,18 @@ mod values;
 pub use reader::{CarbonTable, CarbonTableOptions, find_tables, is_table};
 pub use schema::TableSchema;
 pub use status::SegmentStatus;
+
+/// Any bytes as the files of a table's metadata.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let _ = TableSchema::parse(bytes);
+    let _ = dictionary::committed_bytes(bytes);
+    let _ = dictionary::parse_words(bytes);
+    let _ = serde_json::from_slice::<Vec<SegmentStatus>>(bytes);
+    let _ = serde_json::from_slice::<status::SegmentFile>(bytes);
+    let _ = serde_json::from_slice::<Vec<status::BlockUpdate>>(bytes);
+    let _ = serde_json::from_slice::<status::DeleteDelta>(bytes);
+    let shared = bytes::Bytes::copy_from_slice(bytes);
+    let _ = crate::messages::parse_merged(&shared);
+    let _ = crate::messages::parse_stream_index(&shared);
+}

@@ -22,6 +22,7 @@ use crate::file::page::words::{WordsRef, code_bytes};
 use crate::file::stream::open_stream;
 use crate::file::types::column_trees;
 use crate::file::{ColumnNode, IndexFile};
+use crate::legacy::{cardinalities, open_legacy};
 use crate::messages::{BlockIndex, parse_stream_index};
 
 const STATUS_PART: &str = "carbondata tablestatus";
@@ -284,9 +285,18 @@ impl Opener<'_> {
                     Some(size) => u64::try_from(size).unwrap_or(0),
                     None => open_path(&path)?.size(),
                 };
-                let source = Arc::new(LazySource::new(text, size));
-                let mut file = CarbonFile::from_index(source, self.limits.clone(), &index.header, &blocks)?;
-                self.add_dictionaries(&mut file, &index.header.cardinalities)?;
+                let file = if index.header.version < 3 {
+                    let mut file = open_legacy(open_path(&path)?, self.limits.clone())?;
+                    let cardinalities = cardinalities(&file).to_vec();
+                    self.add_dictionaries(&mut file, &cardinalities)?;
+                    file
+                } else {
+                    let source = Arc::new(LazySource::new(text, size));
+                    let mut file =
+                        CarbonFile::from_index(source, self.limits.clone(), &index.header, &blocks)?;
+                    self.add_dictionaries(&mut file, &index.header.cardinalities)?;
+                    file
+                };
                 let Some(deleted) = self.deleted(segment, folder, name, &file)? else { continue };
                 self.add_file(segment, file, deleted, partitions)?;
             }

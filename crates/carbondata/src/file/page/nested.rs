@@ -69,11 +69,7 @@ impl PageDecoder<'_> {
             .iter()
             .map(|child| self.decode(child, Some(count))?.array(0, count))
             .collect::<Result<Vec<_>>>()?;
-        let DataType::Struct(fields) = node.field.data_type() else {
-            return Err(Error::invalid("a struct column without fields"));
-        };
-        let nulls = all_null(&children);
-        Ok(Arc::new(StructArray::try_new(fields.clone(), children, nulls)?))
+        structs(node, children)
     }
 
     /// The keys and values of a map as an array of structs, null where both are.
@@ -94,6 +90,15 @@ impl PageDecoder<'_> {
         }
         Ok((keys.array(0, keys.len())?, values.array(0, values.len())?))
     }
+}
+
+/// Structs of these fields, null where all of them are.
+pub(crate) fn structs(node: &ColumnNode, children: Vec<ArrayRef>) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = node.field.data_type() else {
+        return Err(Error::invalid("a struct column without fields"));
+    };
+    let nulls = all_null(&children);
+    Ok(Arc::new(StructArray::try_new(fields.clone(), children, nulls)?))
 }
 
 /// Null where every one of `arrays` is.
@@ -169,7 +174,7 @@ impl Layout {
     }
 }
 
-fn list(node: &ColumnNode, bytes: &[u8], items: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn list(node: &ColumnNode, bytes: &[u8], items: &ArrayRef) -> Result<ArrayRef> {
     let DataType::List(item) = node.field.data_type() else {
         return Err(Error::invalid("an array column that is no list"));
     };
