@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type,
@@ -18,6 +19,7 @@ use arrow_schema::{DataType, SchemaRef};
 use arrow_select::interleave::interleave;
 use pilaster_core::{BatchReader, Error, Result};
 
+use super::unions;
 use crate::schema::{KeysType, SEQUENCE_COLUMN, SchemaColumn, TabletSchema};
 
 /// How the values of equal keys become one.
@@ -203,14 +205,31 @@ impl Merge {
                 pick(groups, number, chosen.into_iter())
             }
             Rule::Sum => sum(&all_members(groups, number)?, groups),
-            Rule::Union(name) => {
-                if groups.ranges().any(|range| range.len() > 1) {
-                    let column = self.schema.field(number).name();
-                    return Err(Error::unsupported(format!(
-                        "aggregating rows of equal keys by {name} (column \"{column}\")"
-                    )));
-                }
+            Rule::Union(_) if groups.ends.len() == groups.members.len() => {
+                // No key has more than one row, so any aggregation is what is there.
                 pick(groups, number, winners.iter().copied())
+            }
+            Rule::Union(name) => {
+                let refuse = || {
+                    let column = self.schema.field(number).name();
+                    Error::unsupported(format!(
+                        "aggregating rows of equal keys by {name} (column \"{column}\")"
+                    ))
+                };
+                let values = all_members(groups, number)?;
+                let values = values.as_binary_view_opt().ok_or_else(refuse)?;
+                let mut united = BinaryViewBuilder::with_capacity(groups.ends.len());
+                for range in groups.ranges() {
+                    let mut members = range
+                        .filter(|member| values.is_valid(*member))
+                        .map(|member| values.value(member))
+                        .peekable();
+                    match members.peek() {
+                        None => united.append_null(),
+                        Some(_) => united.append_value(unions::union(name, members).ok_or_else(refuse)??),
+                    }
+                }
+                Ok(Arc::new(united.finish()))
             }
         }
     }

@@ -5,7 +5,7 @@
 //! | `layout` | where tablets lie |
 //! | `meta`, `messages` | the `.hdr` file: schema, rowsets, versions, replaced rows |
 //! | `delete_predicate` | conditions that remove rows of older rowsets |
-//! | `merge` | rows of equal keys made one |
+//! | `merge`, `unions` | rows of equal keys made one |
 //! | `reader`, `scan` | the dataset |
 
 mod delete_predicate;
@@ -15,6 +15,7 @@ mod messages;
 mod meta;
 mod reader;
 mod scan;
+mod unions;
 
 pub use layout::{TabletFolder, find_tablets, has_tablets};
 pub use meta::{RowsetMeta, TabletMeta};

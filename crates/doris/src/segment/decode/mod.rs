@@ -9,6 +9,8 @@
 
 mod bytes;
 mod fixed;
+#[cfg(test)]
+mod tests;
 mod validity;
 
 use std::ops::Range;
