@@ -86,14 +86,50 @@ pub fn append<O: TryFrom<usize>>(
     Ok(())
 }
 
+/// Strings up to this length are put together in a block of fixed size, which is copied faster than one of any size.
+const BLOCK: usize = 32;
+
 /// Appends a string.
+///
+/// # Errors
+/// If it is longer than a `u32` can tell.
 #[inline]
 pub fn put(string: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let len = u32::try_from(string.len())
         .map_err(|_| DecodeError::new(0, "a string below 4 GiB", format!("{} bytes", string.len())))?;
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(string);
+    if string.len() > BLOCK {
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(string);
+        return Ok(());
+    }
+    let mut block = [0u8; BLOCK + PREFIX_LEN];
+    let (prefix, body) = block.split_at_mut(PREFIX_LEN);
+    prefix.copy_from_slice(&len.to_le_bytes());
+    // From both ends, overlapping in the middle.
+    if !(put_ends::<16>(string, body) || put_ends::<8>(string, body) || put_ends::<4>(string, body)) {
+        for (to, from) in body.iter_mut().zip(string) {
+            *to = *from;
+        }
+    }
+    out.extend_from_slice(&block);
+    out.truncate(out.len().saturating_sub(BLOCK.saturating_sub(string.len())));
     Ok(())
+}
+
+/// Copies a string of `N` to `2 N` bytes as its first and its last `N`; says whether it is one.
+#[inline(always)]
+fn put_ends<const N: usize>(string: &[u8], out: &mut [u8]) -> bool {
+    let (Some(first), Some(last)) = (string.first_chunk::<N>(), string.last_chunk::<N>()) else {
+        return false;
+    };
+    if let Some(place) = out.first_chunk_mut() {
+        *place = *first;
+    }
+    let at = string.len().wrapping_sub(N);
+    if let Some(place) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = *last;
+    }
+    true
 }
 
 #[cfg(test)]
