@@ -44,7 +44,14 @@ pub fn pages(bytes: &[u8]) {
 pub fn tables(bytes: &[u8]) {
     crate::table::fuzz(bytes);
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
-    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8 };
+    let small = 1 << 20;
+    let limits = Limits {
+        metadata_bytes: 1 << 16,
+        block_bytes: small,
+        decoded_bytes: small,
+        depth: 8,
+        ..Limits::default()
+    };
     if let Ok(file) = crate::legacy::open_legacy(source, limits) {
         let file = Arc::new(file);
         for (column, _) in file.columns.iter().enumerate() {

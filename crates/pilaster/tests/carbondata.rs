@@ -74,6 +74,8 @@ fn a_table_is_opened_with_its_deletes_and_listed_by_segment() {
 fn a_store_has_tables_and_a_table_has_segments() {
     let path = text(&testdata().join("table"));
     let store = open_store(&[&path], &OpenOptions::default()).unwrap().unwrap();
+    let report = store.verify(None, VerifyDepth::Values, &Silent).unwrap();
+    assert!(report.is_sound() && report.rows > 0);
     assert_eq!(store.tables(), ["evolve_changed", "iud_update2", "part_overwritten"]);
     assert!(pilaster::open(&path).unwrap_err().to_string().contains("evolve_changed, iud_update2"));
     let options = OpenOptions::default().with_table(Some("part_overwritten".into()));

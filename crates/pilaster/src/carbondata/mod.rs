@@ -31,9 +31,11 @@ impl Driver for CarbonData {
 
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
         let file_options = CarbonFileOptions::default().with_limits(options.limits().clone());
-        let opened = CarbonFileReader::open_with_options(SourceRef::clone(&source), &file_options);
+        let opened = CarbonFileReader::open_with_options(Arc::clone(&source), &file_options);
         Ok(Arc::new(match opened {
-            Err(_) if options.recovers() => CarbonFileReader::recover(source, &file_options)?,
+            Err(error) if options.recovers() && error.is_damage() => {
+                CarbonFileReader::recover(source, &file_options)?
+            }
             opened => opened?,
         }))
     }
@@ -61,7 +63,7 @@ impl Driver for CarbonData {
     }
 }
 
-/// What only CarbonData's files and tables need to know to be opened.
+/// What only CarbonData's tables need to know to be opened.
 #[derive(Debug, Clone, Default)]
 pub struct CarbonOptions {
     segments: Option<Vec<String>>,
@@ -77,14 +79,14 @@ impl CarbonOptions {
 }
 
 impl OpenOptions {
-    /// What only CarbonData's files and tables need to know.
+    /// What only CarbonData's tables need to know.
     #[must_use]
     pub fn with_carbondata(mut self, carbondata: CarbonOptions) -> Self {
         self.formats.carbondata = carbondata;
         self
     }
 
-    /// What only CarbonData's files and tables need to know.
+    /// What only CarbonData's tables need to know.
     pub fn carbondata(&self) -> &CarbonOptions {
         &self.formats.carbondata
     }

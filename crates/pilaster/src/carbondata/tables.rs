@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables};
-use pilaster_core::{Dataset, DatasetRef, Error, Finding, Result};
+use pilaster_core::{Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth, VerifyReport};
 
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
@@ -112,5 +112,29 @@ impl Store for Tables {
 
     fn findings(&self) -> Vec<Finding> {
         Vec::new()
+    }
+
+    fn verify(
+        &self,
+        table: Option<&str>,
+        depth: VerifyDepth,
+        progress: &dyn Progress,
+    ) -> Result<VerifyReport> {
+        if let Some(name) = table {
+            return self.table(Some(name))?.verify(depth, progress);
+        }
+        let mut report = VerifyReport::default();
+        for (_, folder) in &self.tables {
+            match CarbonTable::open(folder, &self.options) {
+                Ok(table) => report.merge(table.verify(depth, progress)?),
+                // What this build cannot read is not damage.
+                Err(error) if !error.is_damage() => return Err(error),
+                Err(error) => {
+                    let name = folder.display().to_string();
+                    report.findings.push(Finding::from_error(&error, &name, None));
+                }
+            }
+        }
+        Ok(report)
     }
 }
