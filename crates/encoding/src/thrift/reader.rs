@@ -1,10 +1,14 @@
 //! Reading.
 
+use std::collections::HashSet;
+
 use super::wire;
 use crate::{DecodeError, Result, varint, zigzag};
 
 /// Deepest nesting of structs, lists and maps.
 const MAX_DEPTH: u32 = 64;
+/// The same for strict readers.
+const STRICT_MAX_DEPTH: u32 = 32;
 
 /// The header of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +27,27 @@ pub struct Reader<'a> {
     bytes: &'a [u8],
     pos: usize,
     depth: u32,
+    is_strict: bool,
 }
 
 impl<'a> Reader<'a> {
     /// At the start of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, pos: 0, depth: 0 }
+        Self { bytes, pos: 0, depth: 0, is_strict: false }
+    }
+
+    /// As [`Reader::new`], for bytes that only one way of writing can have made: a varint that is longer than needed is an
+    /// error, so is a field that comes twice, a skipped number that its type cannot hold, and nesting deeper than 32.
+    #[must_use]
+    pub fn strict(bytes: &'a [u8]) -> Self {
+        Self { is_strict: true, ..Self::new(bytes) }
+    }
+
+    /// The bytes between two positions.
+    #[must_use]
+    pub fn bytes_between(&self, start: usize, end: usize) -> &'a [u8] {
+        self.bytes.get(start..end).unwrap_or_default()
     }
 
     /// How many bytes have been read.
@@ -66,12 +84,21 @@ impl<'a> Reader<'a> {
         Ok(self.take(1)?.first().copied().unwrap_or_default())
     }
 
+    fn varint(&mut self) -> Result<u64> {
+        let start = self.pos;
+        let value = varint::read_u64(self.bytes, &mut self.pos)?;
+        if self.is_strict && self.pos.saturating_sub(start) > varint::len_u64(value) {
+            return Err(DecodeError::new(start, "a varint of the least length", "a longer one"));
+        }
+        Ok(value)
+    }
+
     /// A number outside of any field, as in a list.
     ///
     /// # Errors
     /// If the bytes end inside it or it is longer than 64 bits.
     pub fn i64_value(&mut self) -> Result<i64> {
-        varint::read_u64(self.bytes, &mut self.pos).map(zigzag::decode_i64)
+        self.varint().map(zigzag::decode_i64)
     }
 
     /// As [`Reader::i64_value`].
@@ -101,7 +128,7 @@ impl<'a> Reader<'a> {
     /// A length or count: not more than the bytes that are left, because every element takes at least one.
     fn length(&mut self) -> Result<usize> {
         let start = self.pos;
-        let value = varint::read_u64(self.bytes, &mut self.pos)?;
+        let value = self.varint()?;
         match usize::try_from(value) {
             Ok(length) if length <= self.left() => Ok(length),
             _ => Err(DecodeError::new(
@@ -145,8 +172,9 @@ impl<'a> Reader<'a> {
     }
 
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= MAX_DEPTH {
-            return Err(DecodeError::new(self.pos, format!("nesting of at most {MAX_DEPTH}"), "more"));
+        let max_depth = if self.is_strict { STRICT_MAX_DEPTH } else { MAX_DEPTH };
+        if self.depth >= max_depth {
+            return Err(DecodeError::new(self.pos, format!("nesting of at most {max_depth}"), "more"));
         }
         self.depth = self.depth.saturating_add(1);
         let result = inner(self);
@@ -158,17 +186,48 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If the bytes are no struct, or what `on_field` says.
-    pub fn structure(&mut self, mut on_field: impl FnMut(&mut Self, Field) -> Result<bool>) -> Result<()> {
+    pub fn structure(&mut self, on_field: impl FnMut(&mut Self, Field) -> Result<bool>) -> Result<()> {
+        self.structure_until(None, on_field).map(|_| ())
+    }
+
+    /// As [`Reader::structure`], but stops right behind the header of the field `stop` and gives it, if it comes.
+    ///
+    /// # Errors
+    /// As [`Reader::structure`].
+    pub fn structure_until(
+        &mut self,
+        stop: Option<i16>,
+        mut on_field: impl FnMut(&mut Self, Field) -> Result<bool>,
+    ) -> Result<Option<Field>> {
         self.nested(|reader| {
+            let mut seen = Seen::default();
             let mut last = 0;
             while let Some(field) = reader.field(last)? {
+                if reader.is_strict {
+                    seen.add(field)?;
+                }
                 last = field.id;
+                if stop == Some(field.id) {
+                    return Ok(Some(field));
+                }
                 if !on_field(reader, field)? {
                     reader.skip(field.wire)?;
                 }
             }
-            Ok(())
+            Ok(None)
         })
+    }
+
+    /// Takes the mark that ends a struct.
+    ///
+    /// # Errors
+    /// If another field comes.
+    pub fn end(&mut self) -> Result<()> {
+        let at = self.pos;
+        match self.byte()? {
+            0 => Ok(()),
+            _ => Err(DecodeError::new(at, "the end of the struct", "another field")),
+        }
     }
 
     /// The next field header; `None` at the end of the struct.
@@ -196,6 +255,8 @@ impl<'a> Reader<'a> {
         match wire {
             wire::TRUE | wire::FALSE => Ok(()),
             wire::I8 => self.take(1).map(|_| ()),
+            wire::I16 if self.is_strict => self.i16_value().map(|_| ()),
+            wire::I32 if self.is_strict => self.i32_value().map(|_| ()),
             wire::I16 | wire::I32 | wire::I64 => self.i64_value().map(|_| ()),
             wire::DOUBLE => self.take(8).map(|_| ()),
             wire::BINARY => self.binary_value().map(|_| ()),
@@ -346,6 +407,31 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The ids of the fields met so far.
+#[derive(Default)]
+struct Seen {
+    low: u64,
+    others: HashSet<i16>,
+}
+
+impl Seen {
+    fn add(&mut self, field: Field) -> Result<()> {
+        let is_new = match u32::try_from(field.id) {
+            Ok(id @ 0..64) => {
+                let bit = 1u64 << id;
+                let is_new = self.low & bit == 0;
+                self.low |= bit;
+                is_new
+            }
+            _ => self.others.insert(field.id),
+        };
+        if is_new {
+            return Ok(());
+        }
+        Err(DecodeError::new(field.at, format!("field {} once", field.id), "a second one"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -400,6 +486,38 @@ mod tests {
         assert!(skip_all(&[vec![0x1c; 60], vec![0; 61]].concat()).is_ok());
         assert!(skip_all(&[vec![0x1c; 5000], vec![0; 5001]].concat()).is_err());
         assert!(skip_all(&[0x19, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
+    }
+
+    #[test]
+    fn strict_readers_take_one_way_of_writing_only() {
+        let strict = |bytes: &[u8]| Reader::strict(bytes).structure(|_, _| Ok(false));
+        let cases: [(&[u8], bool); 6] = [
+            (&[0x15, 0x02, 0x00], true),
+            (&[0x15, 0x82, 0x00, 0x00], false), // a varint with a byte to spare
+            (&[0x15, 0x02, 0x05, 0x02, 0x02, 0x00], false), // field 1 again
+            (&[0x05, 0x90, 0x01, 0x02, 0x05, 0x90, 0x01, 0x02, 0x00], false), // field 72 again
+            (&[0x14, 0x80, 0x80, 0x04, 0x00], false), // 32768 as a 16-bit number
+            (&[0x14, 0xfe, 0xff, 0x03, 0x00], true),
+        ];
+        for (bytes, is_strict) in cases {
+            assert!(skip_all(bytes).is_ok(), "{bytes:x?}");
+            assert_eq!(strict(bytes).is_ok(), is_strict, "{bytes:x?}");
+        }
+        let nested = |depth: usize| [vec![0x1c; depth], vec![0; depth + 1]].concat();
+        assert!(strict(&nested(31)).is_ok());
+        assert!(strict(&nested(32)).is_err());
+    }
+
+    #[test]
+    fn a_struct_can_be_left_at_a_field() -> Result<()> {
+        let bytes = [0x15, 0x02, 0x25, 0x04, 0x00];
+        let mut reader = Reader::new(&bytes);
+        let field = reader.structure_until(Some(3), |_, _| Ok(false))?.unwrap();
+        assert_eq!((field.id, reader.bytes_between(0, field.at)), (3, &bytes[..2]));
+        assert_eq!(reader.i32(field)?, 2);
+        reader.end()?;
+        assert!(reader.is_at_end());
+        Ok(())
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use pilaster_encoding::{DecodeError, Result};
 use super::enums::{Compression, Encoding, PhysicalType};
 use super::schema_element::{KeyValue, located};
 use super::{missing, parse_key_values, put_key_values};
-use crate::thrift::{Reader, Writer, wire};
+use crate::thrift::{Reader, Writer, checked_structure, string, string_value, wire};
 
 /// What is known of the values of a chunk or a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,7 +103,7 @@ impl ColumnMetadata {
 
     /// Parses a struct at the start of `bytes`; gives its length too.
     pub(crate) fn parse_at_start(bytes: &[u8]) -> Result<(Self, usize)> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = Reader::strict(bytes);
         let metadata = Self::parse(&mut reader)?;
         Ok((metadata, reader.position()))
     }
@@ -113,7 +113,7 @@ impl ColumnMetadata {
         let (mut physical_type, mut encodings, mut path, mut codec) = (None, None, None, None);
         let (mut num_values, mut uncompressed, mut compressed, mut data_page) = (None, None, None, None);
         let (mut index_page_offset, mut key_values, mut statistics) = (None, None, None);
-        let has_crc = reader.checked_structure(Some(12), &mut |reader, field| {
+        let has_crc = checked_structure(reader, 12, |reader, field| {
             let at = field.at;
             match field.id {
                 1 => physical_type = Some(located(PhysicalType::from_number(reader.i32(field)?), at)?),
@@ -122,7 +122,7 @@ impl ColumnMetadata {
                         located(Encoding::from_number(reader.i32_value()?), at)
                     })?);
                 }
-                3 => path = Some(reader.list(field, wire::BINARY, Reader::string_value)?),
+                3 => path = Some(reader.list(field, wire::BINARY, string_value)?),
                 4 => codec = Some(located(Compression::from_number(reader.i32(field)?), at)?),
                 5 => num_values = Some(reader.i64(field)?),
                 6 => uncompressed = Some(reader.i64(field)?),
@@ -210,7 +210,7 @@ impl ColumnChunk {
         let (mut file_path, mut file_offset, mut metadata) = (None, None, None);
         reader.structure(|reader, field| {
             match field.id {
-                1 => file_path = Some(reader.string(field)?),
+                1 => file_path = Some(string(reader, field)?),
                 2 => file_offset = Some(reader.i64(field)?),
                 3 => metadata = Some(reader.structure_field(field, ColumnMetadata::parse)?),
                 _ => return Ok(false),

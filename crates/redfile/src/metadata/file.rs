@@ -12,7 +12,7 @@ use pilaster_encoding::checksum::crc32;
 use super::column::RowGroup;
 use super::schema_element::{KeyValue, SchemaElement};
 use super::{missing, parse_key_values, put_key_values};
-use crate::thrift::{Reader, Writer, wire};
+use crate::thrift::{Reader, Writer, checked_structure, string, wire};
 
 /// First and last bytes of a file.
 pub const MAGIC: [u8; 4] = *b"RED1";
@@ -72,17 +72,17 @@ impl FileMetadata {
 
     /// Parses a struct at the start of `bytes`; gives its length too.
     pub(crate) fn parse_at_start(bytes: &[u8]) -> Result<(Self, usize), DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = Reader::strict(bytes);
         let (mut version, mut schema, mut num_rows, mut row_groups) = (None, None, None, None);
         let mut metadata = Self::default();
-        let has_crc = reader.checked_structure(Some(6), &mut |reader, field| {
+        let has_crc = checked_structure(&mut reader, 6, |reader, field| {
             match field.id {
                 1 => version = Some(reader.i32(field)?),
                 2 => schema = Some(reader.list(field, wire::STRUCT, SchemaElement::parse)?),
                 3 => num_rows = Some(reader.i64(field)?),
                 4 => row_groups = Some(reader.list(field, wire::STRUCT, RowGroup::parse)?),
                 5 => metadata.key_values = Some(parse_key_values(reader, field)?),
-                7 => metadata.created_by = Some(reader.string(field)?),
+                7 => metadata.created_by = Some(string(reader, field)?),
                 8 => {
                     let marker = reader.binary(field)?;
                     metadata.sync_marker = Some(marker.try_into().map_err(|_| {
@@ -240,7 +240,7 @@ impl FileMetadata {
 fn later_version(bytes: &[u8]) -> Option<i32> {
     check_from_end(bytes).ok()?;
     let mut version = None;
-    let _ = Reader::new(bytes).structure(|reader, field| {
+    let _ = Reader::strict(bytes).structure(|reader, field| {
         if field.id == 1 {
             version = Some(reader.i32(field)?);
         }
@@ -259,7 +259,7 @@ fn check_from_end(bytes: &[u8]) -> Result<(), DecodeError> {
     let more = before.iter().rev().take(4).take_while(|byte| **byte >= 0x80).count();
     let (covered, number) = rest.split_at(before.len().saturating_sub(more));
     let Some(covered) = covered.strip_suffix(&[0x05, 0x0c]) else { return Ok(()) };
-    let (stored, computed) = (Reader::new(number).i32_value()?.cast_unsigned(), crc32(covered));
+    let (stored, computed) = (Reader::strict(number).i32_value()?.cast_unsigned(), crc32(covered));
     if stored != computed {
         let expected = format!("CRC-32 {stored:08x}, as the file metadata says");
         return Err(DecodeError::new(0, expected, format!("{computed:08x}")));

@@ -17,7 +17,7 @@ pub(crate) use page::{
 };
 pub use schema_element::{KeyValue, LogicalType, SchemaElement, kind};
 
-use crate::thrift::{Field, Reader, Writer, wire};
+use crate::thrift::{Field, Reader, Writer, string, wire};
 
 fn missing(at: usize, name: &str) -> DecodeError {
     DecodeError::new(at, format!("the field {name}"), "none")
@@ -29,8 +29,8 @@ fn parse_key_values(reader: &mut Reader<'_>, field: Field) -> Result<Vec<KeyValu
         let (mut key, mut value) = (None, None);
         reader.structure(|reader, field| {
             match field.id {
-                1 => key = Some(reader.string(field)?),
-                2 => value = Some(reader.string(field)?),
+                1 => key = Some(string(reader, field)?),
+                2 => value = Some(string(reader, field)?),
                 _ => return Ok(false),
             }
             Ok(true)

@@ -6,7 +6,7 @@ use super::column::Statistics;
 use super::enums::{Compression, Encoding, PageType};
 use super::missing;
 use super::schema_element::located;
-use crate::thrift::{Reader, Writer, wire};
+use crate::thrift::{Reader, Writer, checked_structure, wire};
 
 /// What stands before the body of a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,10 +53,10 @@ fn count_i64(value: i64, at: usize) -> Result<u64> {
 impl PageHeader {
     /// Parses a header at the start of `bytes`; gives its length too.
     pub fn parse(bytes: &[u8]) -> Result<(Self, usize)> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = Reader::strict(bytes);
         let (mut page_type, mut uncompressed_size, mut compressed_size) = (None, None, None);
         let (mut crc, mut data, mut index, mut codec) = (None, None, None, None);
-        let has_header_crc = reader.checked_structure(Some(8), &mut |reader, field| {
+        let has_header_crc = checked_structure(&mut reader, 8, |reader, field| {
             let at = field.at;
             match field.id {
                 1 => page_type = Some(located(PageType::from_number(reader.i32(field)?), at)?),
@@ -232,7 +232,7 @@ impl PageIndexEntry {
 
 /// The body of an index page, which the struct must fill.
 pub(crate) fn parse_page_index(bytes: &[u8]) -> Result<Vec<PageIndexEntry>> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = Reader::strict(bytes);
     let mut entries = None;
     reader.structure(|reader, field| {
         if field.id == 1 {

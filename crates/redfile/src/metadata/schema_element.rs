@@ -4,7 +4,7 @@ use pilaster_encoding::{DecodeError, Result};
 
 use super::enums::{ConvertedType, PhysicalType, Repetition};
 use super::{missing, parse_key_values, put_key_values};
-use crate::thrift::{Reader, Writer, wire};
+use crate::thrift::{Reader, Writer, string, wire};
 
 /// A node of the schema, as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,7 +99,7 @@ impl SchemaElement {
                     element.physical_type = Some(located(PhysicalType::from_number(reader.i32(field)?), at)?)
                 }
                 2 => element.repetition = Some(located(Repetition::from_number(reader.i32(field)?), at)?),
-                3 => name = Some(reader.string(field)?),
+                3 => name = Some(string(reader, field)?),
                 4 => element.children = Some(reader.list(field, wire::I32, Reader::i32_value)?),
                 5 => {
                     element.converted_type =
@@ -162,7 +162,7 @@ impl LogicalType {
                 4 => logical.precision = Some(reader.i32(field)?),
                 5 => logical.scale = Some(reader.i32(field)?),
                 6 => logical.unit = Some(reader.i32(field)?),
-                7 => logical.timezone = Some(reader.string(field)?),
+                7 => logical.timezone = Some(string(reader, field)?),
                 8 => logical.byte_width = Some(reader.i32(field)?),
                 9 => logical.variant = Some(reader.i32(field)?),
                 10 => logical.type_ids = Some(reader.list(field, wire::I32, Reader::i32_value)?),

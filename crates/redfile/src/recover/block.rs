@@ -157,7 +157,7 @@ pub(super) fn read(source: &dyn Source, offset: u64, limits: &Limits) -> Result<
             FileMetadata::parse_whole(payload).ok().map(|metadata| Content::Checkpoint(Box::new(metadata)))
         }
         ROW_GROUP => {
-            let mut reader = Reader::new(payload);
+            let mut reader = Reader::strict(payload);
             let group = RowGroup::parse(&mut reader).ok().filter(|_| reader.position() == payload.len());
             group.map(|group| Content::RowGroup(Box::new(group)))
         }

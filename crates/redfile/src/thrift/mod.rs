@@ -1,35 +1,39 @@
-//! The Thrift compact protocol, bare structs.
-//!
-//! ```text
-//! struct   field field … 00
-//! field    one byte `delta << 4 | type`, the id being that of the field before plus delta; or `type`, then the id
-//! numbers  zig-zag varints, never longer than needed
-//! binary   varint length, bytes
-//! list     one byte `n << 4 | type`, or `f0 | type` and n as varint; then the elements
-//! ```
-//!
-//! Written here and not by a library, because this format asks for what they do not do: a varint that is longer than needed is
-//! corrupt, so is a field that comes twice, and a checksum over the bytes of a struct before its last field needs to know
-//! where that field begins.
+//! The Thrift compact protocol as this format has it: one way of writing only, and structs that end with a checksum.
 
-mod reader;
 mod writer;
 
-pub(crate) use reader::{Field, Reader};
+use pilaster_encoding::checksum::crc32;
+pub(crate) use pilaster_encoding::thrift::{Field, Reader, wire};
+use pilaster_encoding::{DecodeError, Result};
 pub(crate) use writer::{Writer, put_binary};
 
-/// Types of fields and elements on the wire.
-pub(crate) mod wire {
-    pub const TRUE: u8 = 1;
-    pub const FALSE: u8 = 2;
-    pub const I8: u8 = 3;
-    pub const I16: u8 = 4;
-    pub const I32: u8 = 5;
-    pub const I64: u8 = 6;
-    pub const DOUBLE: u8 = 7;
-    pub const BINARY: u8 = 8;
-    pub const LIST: u8 = 9;
-    pub const SET: u8 = 10;
-    pub const MAP: u8 = 11;
-    pub const STRUCT: u8 = 12;
+/// Text of its own in a list.
+pub(crate) fn string_value(reader: &mut Reader<'_>) -> Result<String> {
+    reader.text_value().map(str::to_string)
+}
+
+/// The text of a field.
+pub(crate) fn string(reader: &mut Reader<'_>, field: Field) -> Result<String> {
+    reader.text(field).map(str::to_string)
+}
+
+/// Reads a struct whose last field may be `crc_id`, the checksum of the bytes before that field; says whether it is there.
+pub(crate) fn checked_structure<'a>(
+    reader: &mut Reader<'a>,
+    crc_id: i16,
+    on_field: impl FnMut(&mut Reader<'a>, Field) -> Result<bool>,
+) -> Result<bool> {
+    let start = reader.position();
+    let Some(field) = reader.structure_until(Some(crc_id), on_field)? else { return Ok(false) };
+    let stored = reader.i32(field)?.cast_unsigned();
+    let computed = crc32(reader.bytes_between(start, field.at));
+    if stored != computed {
+        return Err(DecodeError::new(
+            start,
+            format!("CRC-32 {stored:08x}, as the struct says"),
+            format!("{computed:08x}"),
+        ));
+    }
+    reader.end()?;
+    Ok(true)
 }
