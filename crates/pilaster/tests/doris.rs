@@ -21,19 +21,7 @@ use pilaster::store::open_store;
 use pilaster::{DatasetRef, OpenOptions, OutputFormat, ScanRequest, VerifyDepth};
 
 fn goldens() -> Option<PathBuf> {
-    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let root = std::env::var_os("PILASTER_GOLDENS")
-        .map_or_else(|| workspace.join("../shared/goldens"), PathBuf::from)
-        .join("doris");
-    if root.is_dir() {
-        return Some(root);
-    }
-    assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "CI must have the golden files: set PILASTER_GOLDENS"
-    );
-    eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", root.display());
-    None
+    pilaster_testing::goldens("doris")
 }
 
 fn rows(dataset: &DatasetRef) -> RecordBatch {

@@ -13,53 +13,25 @@ pub mod cells;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use pilaster_core::source::MemorySource;
-use pilaster_core::{Result, Scan, SourceRef};
+use pilaster_core::SourceRef;
+#[allow(unused_imports, reason = "every test program uses its own part of this")]
+pub use pilaster_testing::{batches, memory, workspace};
 use serde_json::Value;
-
-/// The root of the workspace.
-pub fn workspace() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// The files that are committed with the tests.
 pub fn testdata() -> PathBuf {
-    workspace().join("testdata/carbondata")
+    pilaster_testing::testdata("carbondata")
 }
 
-/// Where the files of real systems are that are too large to commit; `None`, said aloud, if they are not there.
+/// The files of real systems that are not committed; `None`, said aloud, if they are not there.
 pub fn goldens() -> Option<PathBuf> {
-    let root = std::env::var_os("PILASTER_GOLDENS")
-        .map_or_else(|| workspace().join("../shared/goldens"), PathBuf::from)
-        .join("carbondata");
-    if root.is_dir() {
-        return Some(root);
-    }
-    assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "CI must have the golden files: set PILASTER_GOLDENS; {} is no folder",
-        root.display()
-    );
-    eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", root.display());
-    None
-}
-
-/// Bytes in memory as a source.
-pub fn memory(name: &str, bytes: impl Into<bytes::Bytes>) -> SourceRef {
-    Arc::new(MemorySource::new(name, bytes))
+    pilaster_testing::goldens("carbondata")
 }
 
 /// A file, read into memory.
 pub fn source(path: &Path) -> SourceRef {
     memory(&path.display().to_string(), std::fs::read(path).unwrap())
-}
-
-/// All batches of a scan.
-pub fn batches(scan: Scan<'_>) -> Result<Vec<RecordBatch>> {
-    scan.read()?.map(|batch| batch.map_err(Into::into)).collect()
 }
 
 /// A data file with the rows that the SDK's row reader gave.

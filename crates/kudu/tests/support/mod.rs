@@ -11,44 +11,22 @@ pub mod rows;
 pub mod tables;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
-use pilaster_core::source::MemorySource;
-use pilaster_core::{Dataset, Result, Scan, SourceRef};
+use pilaster_core::{Dataset, Result, Scan};
 use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions, CFileWriter, CFileWriterOptions};
-
-/// The root of the workspace.
-pub fn workspace() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+#[allow(unused_imports, reason = "every test program uses its own part of this")]
+pub use pilaster_testing::{batches, memory, workspace};
 
 /// The files that are committed with the tests.
 pub fn testdata() -> PathBuf {
-    workspace().join("testdata/kudu")
+    pilaster_testing::testdata("kudu")
 }
 
-/// Where the files of real systems are that are too large to commit; `None`, said aloud, if they are not there.
+/// The files of real systems that are not committed; `None`, said aloud, if they are not there.
 pub fn goldens() -> Option<PathBuf> {
-    let root = std::env::var_os("PILASTER_GOLDENS")
-        .map_or_else(|| workspace().join("../shared/goldens"), PathBuf::from)
-        .join("kudu");
-    if root.is_dir() {
-        return Some(root);
-    }
-    assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "CI must have the golden files: set PILASTER_GOLDENS; {} is no folder",
-        root.display()
-    );
-    eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", root.display());
-    None
-}
-
-/// Bytes in memory as a source.
-pub fn memory(name: &str, bytes: impl Into<bytes::Bytes>) -> SourceRef {
-    Arc::new(MemorySource::new(name, bytes))
+    pilaster_testing::goldens("kudu")
 }
 
 /// Opens bytes as a CFile with a column like `field`.
@@ -64,11 +42,6 @@ pub fn write(field: &Field, arrays: &[ArrayRef], options: CFileWriterOptions) ->
         writer.write_array(array)?;
     }
     Ok(writer.finish()?.0)
-}
-
-/// All batches of a scan.
-pub fn batches(scan: Scan<'_>) -> Result<Vec<RecordBatch>> {
-    scan.read()?.map(|batch| batch.map_err(Into::into)).collect()
 }
 
 /// The first column of a scan, in one piece.

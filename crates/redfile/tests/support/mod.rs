@@ -6,53 +6,26 @@ pub mod physical;
 pub mod random;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use pilaster_core::source::MemorySource;
-use pilaster_core::{Dataset, Result, Scan, SourceRef};
+use pilaster_core::{Dataset, Result, Scan};
 use pilaster_redfile::{RedfileReader, RedfileWriter, RedfileWriterOptions};
-
-/// The root of the workspace.
-pub fn workspace() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+#[allow(unused_imports, reason = "every test program uses its own part of this")]
+pub use pilaster_testing::{batches, memory, workspace};
 
 /// The files that are committed with the tests.
 pub fn testdata() -> PathBuf {
-    workspace().join("testdata/redfile")
+    pilaster_testing::testdata("redfile")
 }
 
-/// Where all golden files are; `None`, said aloud, if they are not there.
+/// The files of real systems that are not committed; `None`, said aloud, if they are not there.
 pub fn goldens() -> Option<PathBuf> {
-    let root = std::env::var_os("PILASTER_GOLDENS")
-        .map_or_else(|| workspace().join("../shared/goldens"), PathBuf::from)
-        .join("redfile");
-    if root.is_dir() {
-        return Some(root);
-    }
-    assert!(
-        std::env::var("CI").as_deref() != Ok("true"),
-        "CI must have the golden files: set PILASTER_GOLDENS; {} is no folder",
-        root.display()
-    );
-    eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", root.display());
-    None
-}
-
-/// Bytes in memory as a source.
-pub fn memory(name: &str, bytes: impl Into<bytes::Bytes>) -> SourceRef {
-    Arc::new(MemorySource::new(name, bytes))
+    pilaster_testing::goldens("redfile")
 }
 
 /// Opens bytes as a file.
 pub fn open(bytes: &[u8]) -> Result<RedfileReader> {
     RedfileReader::open(memory("test.red", bytes.to_vec()))
-}
-
-/// All batches of a scan.
-pub fn batches(scan: Scan<'_>) -> Result<Vec<RecordBatch>> {
-    scan.read()?.map(|batch| batch.map_err(Into::into)).collect()
 }
 
 /// All rows of a scan in one batch.
