@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`file`] | the columnar file of version 3: `.carbondata`, and its index: `.carbonindex` |
+//! | [`mod@file`] | the columnar file of version 3: `.carbondata`, and its index: `.carbonindex` |
 //! | [`table`] | whole tables: segments, partitions, deleted rows, schema changes; folders the SDK wrote |
 //! | [`messages`] | the Thrift structs of data and index files |
 //!
