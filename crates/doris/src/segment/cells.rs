@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Decimal256Type, TimestampMicrosecondType, TimestampSecondType,
+    Date32Type, Decimal128Type, Decimal256Type, DecimalType, TimestampMicrosecondType, TimestampSecondType,
 };
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, make_array};
-use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, ScalarBuffer};
 use arrow_data::ArrayDataBuilder;
 use arrow_schema::{DataType, TimeUnit};
 use pilaster_core::views::{ByteKind, view_array};
@@ -164,7 +164,14 @@ impl Cell {
                 Arc::new(BooleanArray::new(values, None))
             }
             Self::Number(arrow, _) => plain_array(arrow.clone(), cells, count)?,
-            Self::Decimal { width: 16 | 32, .. } => plain_array(self.arrow(), cells, count)?,
+            Self::Decimal { width: 32, precision, scale } => {
+                let values = ScalarBuffer::new(cells.into(), 0, count);
+                within_digits(PrimitiveArray::<Decimal256Type>::new(values, None), *precision, *scale)?
+            }
+            Self::Decimal { width: 16, precision, scale } => {
+                let values = ScalarBuffer::new(cells.into(), 0, count);
+                within_digits(PrimitiveArray::<Decimal128Type>::new(values, None), *precision, *scale)?
+            }
             Self::LargeInt => {
                 let wide = cells.as_chunks::<16>().0.iter().map(|cell| decimal::integer(cell));
                 let array = PrimitiveArray::<Decimal256Type>::from_iter_values(wide);
@@ -276,8 +283,16 @@ fn plain_array(arrow: DataType, cells: MutableBuffer, count: usize) -> Result<Ar
 }
 
 fn decimals(values: impl Iterator<Item = i128>, precision: u8, scale: i8) -> Result<ArrayRef> {
-    let array = PrimitiveArray::<Decimal128Type>::from_iter_values(values);
-    Ok(Arc::new(array.with_precision_and_scale(precision, scale)?))
+    within_digits(PrimitiveArray::<Decimal128Type>::from_iter_values(values), precision, scale)
+}
+
+/// Refuses values with more digits than the type has: as text they would lose their first digits.
+fn within_digits<T: DecimalType>(array: PrimitiveArray<T>, precision: u8, scale: i8) -> Result<ArrayRef> {
+    let array = array.with_precision_and_scale(precision, scale)?;
+    array
+        .validate_decimal_precision(precision)
+        .map_err(|error| Error::corrupt(format!("decimals of at most {precision} digits"), error))?;
+    Ok(Arc::new(array))
 }
 
 fn converted_array<T: arrow_array::ArrowPrimitiveType, const W: usize>(

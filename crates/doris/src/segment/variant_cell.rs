@@ -15,7 +15,7 @@ use pilaster_core::{Error, Limits, Result};
 use super::cells::Cell;
 use super::types::{FieldType, Physical};
 use crate::json_text::{JsonShape, write_json};
-use crate::jsonb;
+use crate::{decimal, jsonb};
 
 /// The type that stands for null.
 const NONE: u8 = 22;
@@ -91,30 +91,35 @@ fn write(rest: &mut &[u8], depth: u32, out: &mut String) -> Result<()> {
 }
 
 fn write_fixed(field_type: FieldType, rest: &mut &[u8], out: &mut String) -> Result<()> {
-    let (mut precision, mut scale) = (None, None);
     match field_type {
         FieldType::Decimal
         | FieldType::Decimal32
         | FieldType::Decimal64
         | FieldType::Decimal128
         | FieldType::Decimal256 => {
-            precision = Some(i32::from(take_byte(rest)?));
-            scale = Some(i32::from(take_byte(rest)?));
+            let (_precision, scale) = (take_byte(rest)?, take_byte(rest)?);
+            // In memory the old decimal is one integer of 16 bytes. Any integer has a text, also one with more digits
+            // than the precision says: an Arrow decimal would lose them.
+            let stored = if field_type == FieldType::Decimal { FieldType::Decimal128 } else { field_type };
+            out.push_str(&decimal::text(take(rest, fixed_width(stored)?)?, u32::from(scale))?);
+            return Ok(());
         }
         FieldType::DateTimeV2 | FieldType::TimestampTz => {
             take_byte(rest)?;
         }
         _ => {}
     }
-    // In memory the old decimal is one integer of 16 bytes.
-    let stored_as = if field_type == FieldType::Decimal { FieldType::Decimal128 } else { field_type };
-    let Physical::Fixed(width) = stored_as.physical() else {
-        return Err(Error::unsupported(format!("a VARIANT cell of type {field_type}")));
-    };
-    let mut cell = MutableBuffer::with_capacity(width);
-    cell.extend_from_slice(take(rest, width)?);
-    let array = Cell::of_type(stored_as, precision, scale)?.fixed_array(cell)?;
+    let mut cell = MutableBuffer::default();
+    cell.extend_from_slice(take(rest, fixed_width(field_type)?)?);
+    let array = Cell::of_type(field_type, None, None)?.fixed_array(cell)?;
     write_json(&array, 0, &JsonShape::Value, out)
+}
+
+fn fixed_width(field_type: FieldType) -> Result<usize> {
+    match field_type.physical() {
+        Physical::Fixed(width) => Ok(width),
+        _ => Err(Error::unsupported(format!("a VARIANT cell of type {field_type}"))),
+    }
 }
 
 /// `u16 (second << 4 | type << 1), u8 minute, u8 hour, u8 day, u8 month, u16 year`
@@ -145,6 +150,8 @@ mod tests {
             (b"\x13\x02\0\0\0\0\0\0\0\x01\x01\x16", "[1,null]"),
             (b"\x22\x02\0\0\0\0\0\0\0\x01\x02", "false"),
             (b"\x1f\x09\x02\x7b\0\0\0", "1.23"),
+            // More digits than the precision of 8 says.
+            (b"\x1f\x08\x08\x08\x28\x8a\x08", "1.43271944"),
             (b"\x26\x04\x03\x02\x01", "\"1.2.3.4\""),
             (b"\x0f\xb6\x03\x3b\x17\x1f\x0c\xcf\x07", "\"1999-12-31 23:59:59\""),
         ] {
