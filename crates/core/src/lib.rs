@@ -38,6 +38,7 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod limits;
+pub mod merge;
 pub mod positional;
 pub mod predicate;
 pub mod progress;

@@ -104,6 +104,11 @@ pub(crate) struct ColumnMetaPb {
     pub frac: Option<i32>,
     #[prost(string, optional, tag = "19")]
     pub function_name: Option<String>,
+    /// Written by StarRocks alone, as is the next.
+    #[prost(bool, optional, tag = "30")]
+    pub all_dict_encoded: Option<bool>,
+    #[prost(uint64, optional, tag = "31")]
+    pub total_mem_footprint: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -240,6 +245,9 @@ pub(crate) struct DataPageFooterPb {
     pub nullmap_size: Option<u32>,
     #[prost(uint64, optional, tag = "4")]
     pub next_array_item_ordinal: Option<u64>,
+    /// Written by StarRocks alone.
+    #[prost(uint32, optional, tag = "20")]
+    pub format_version: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]

@@ -13,13 +13,15 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use pilaster_core::progress::Silent;
-use pilaster_core::{CompareOp, Dataset, Limits, Literal, Predicate, RowRanges, VerifyDepth, col};
+use pilaster_core::{CompareOp, Dataset, Limits, Literal, LossLog, Predicate, RowRanges, VerifyDepth, col};
+use pilaster_doris::KeysType;
 use pilaster_doris::tablet::{
     TabletFolder, TabletMeta, TabletOptions, TabletReader, find_tablets, has_tablets,
 };
@@ -216,5 +218,69 @@ fn headers_of_real_tablets_are_read_and_every_flip_is_found() {
     }
     for length in 0..header.len() {
         assert!(TabletMeta::parse(&header[..length], &Limits::default()).is_err(), "{length} bytes");
+    }
+}
+
+/// Rows given over damage: all of them are rows of the whole tablet, and where some are missing, losses say so.
+fn assert_only_proven_rows(folder: &TabletFolder, expected: &[String], what: &str) -> usize {
+    let Ok(tablet) = TabletReader::open(folder, &TabletOptions::default().with_recovery(true)) else {
+        return 0;
+    };
+    let losses = Arc::new(LossLog::new());
+    let found = batches(tablet.scan().batch_size(3).skip_damage(Arc::clone(&losses)))
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = lines(&concat_batches(&tablet.schema(), &found).unwrap());
+    let mut left = expected.to_vec();
+    for line in &found {
+        let place = left.iter().position(|known| known == line);
+        left.remove(place.unwrap_or_else(|| panic!("{what}: {line} is no row of the tablet")));
+    }
+    assert!(left.is_empty() || !losses.is_empty(), "{what}: {} rows are missing unsaid", left.len());
+    found.len()
+}
+
+#[test]
+fn a_damaged_tablet_gives_proven_rows_only_and_says_what_is_missing() {
+    let Some(root) = goldens() else { return };
+    let mut given = 0;
+    for (name, case) in cases(&root) {
+        let (whole_folder, expected) =
+            (folder(&case), lines(&whole(&open(&case, &TabletOptions::default()))));
+        let scratch = tempfile::tempdir().unwrap();
+        for (file, path) in whole_folder.files.iter().filter(|(file, _)| file.ends_with(".dat")) {
+            let mut without = whole_folder.clone();
+            without.files.remove(file);
+            given += assert_only_proven_rows(&without, &expected, &format!("{name} without {file}"));
+            let bytes = std::fs::read(path).unwrap();
+            for at in (0..bytes.len()).step_by(13) {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 0x41;
+                let changed = scratch.path().join(file);
+                std::fs::write(&changed, &damaged).unwrap();
+                let mut with = whole_folder.clone();
+                with.files.insert(file.clone(), changed);
+                given += assert_only_proven_rows(&with, &expected, &format!("{name} {file} byte {at}"));
+            }
+        }
+    }
+    assert!(given > 1000, "{given} rows");
+}
+
+#[test]
+fn metadata_as_json_says_the_same() {
+    let Some(root) = goldens() else { return };
+    let json = std::fs::read_to_string(root.join("meta/header_without_inc_rs.txt")).unwrap();
+    let error = TabletMeta::parse_json(json.as_bytes(), &Limits::default()).unwrap_err();
+    assert!(error.to_string().contains("ALPHA rowset"), "{error}");
+    let json = json.replace("ALPHA_ROWSET", "BETA_ROWSET").into_bytes();
+    let meta = TabletMeta::parse_json(&json, &Limits::default()).unwrap();
+    assert_eq!((meta.table_id, meta.partition_id, meta.tablet_id), (15670, 15671, 15672));
+    assert_eq!(meta.schema.keys_type, KeysType::Aggregate);
+    let columns = meta.schema.columns.iter().map(|column| (column.name.as_str(), column.type_name.as_str()));
+    assert_eq!(columns.collect::<Vec<_>>(), [("k1", "BIGINT"), ("v1", "HLL"), ("v2", "INT")]);
+    assert_eq!(meta.schema.columns[1].default_value.as_deref(), Some("0"));
+    assert!(!meta.rowsets.is_empty());
+    for length in (0..json.len() - 2).step_by(7) {
+        assert!(TabletMeta::parse_json(&json[..length], &Limits::default()).is_err(), "{length} bytes");
     }
 }

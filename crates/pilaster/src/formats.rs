@@ -31,6 +31,12 @@ pub(crate) trait Driver: Sync {
     /// Opens a file that [`Driver::reads`] or [`Driver::claims`] spoke for.
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef>;
 
+    /// What nobody can know of several datasets of this kind ([`pilaster_core::Dataset::format`]) that are read together
+    /// without the metadata they belong to.
+    fn unknown_together(&self, _kind: &str) -> Option<&'static str> {
+        None
+    }
+
     /// Whether a folder or an address is one table of its own.
     fn is_table(&self, _path: &str) -> bool {
         false

@@ -29,6 +29,7 @@ pub(crate) fn decode_any_page(bytes: &[u8], limits: &Limits) {
             num_values: Some(u64::from(rows)),
             nullmap_size: Some(u32::from(nulls)),
             next_array_item_ordinal: None,
+            format_version: None,
         }),
         ..PageFooterPb::default()
     };

@@ -99,6 +99,9 @@ pub(crate) struct BitmapMeta {
     pub bitmaps: IndexedColumnMeta,
 }
 
+/// Numbers of types that StarRocks added: from NULL to VARIANT. Doris's end before.
+const STARROCKS_TYPES: std::ops::RangeInclusive<i32> = 42..=55;
+
 impl TreeMeta {
     fn parse(message: &BTreePb) -> Result<Self> {
         Ok(Self {
@@ -143,6 +146,22 @@ fn signed(unique_id: u32) -> i32 {
     unique_id.cast_signed()
 }
 
+/// What is said about files of StarRocks.
+pub(crate) fn starrocks() -> Error {
+    Error::unsupported(
+        "a segment of StarRocks, a fork of Doris whose types and pages are its own: export the table with StarRocks (`INSERT INTO FILES`) to Parquet",
+    )
+}
+
+/// StarRocks left Doris in 2020 and kept the magic: its segments look alike, but its types and pages are its own.
+fn refuse_starrocks(message: &ColumnMetaPb) -> Result<()> {
+    let has_own_fields = message.all_dict_encoded.is_some() || message.total_mem_footprint.is_some();
+    if has_own_fields || message.field_type.is_some_and(|number| STARROCKS_TYPES.contains(&number)) {
+        return Err(starrocks());
+    }
+    Ok(())
+}
+
 impl ColumnMeta {
     /// Checks a message; `rows` is what old files, which do not say it, hold in every column.
     pub(crate) fn parse(message: &ColumnMetaPb, rows: u64, limits: &Limits) -> Result<Self> {
@@ -153,6 +172,7 @@ impl ColumnMeta {
         let depth = depth
             .checked_sub(1)
             .ok_or_else(|| Error::corrupt("columns nested less deeply", "more levels"))?;
+        refuse_starrocks(message)?;
         let field_type = FieldType::from_number(required(message.field_type, "type")?)?;
         let num_rows = message.num_rows.unwrap_or(rows);
         let mut column = Self {
@@ -213,5 +233,26 @@ impl ColumnMeta {
             }
         }
         Ok(column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_of_starrocks_are_told_apart() {
+        let date = ColumnMetaPb { field_type: Some(50), ..ColumnMetaPb::default() };
+        let dictionary =
+            ColumnMetaPb { field_type: Some(17), all_dict_encoded: Some(true), ..ColumnMetaPb::default() };
+        let parent = ColumnMetaPb {
+            field_type: Some(19),
+            children_columns: vec![date.clone()],
+            ..ColumnMetaPb::default()
+        };
+        for message in [date, dictionary, parent] {
+            let error = ColumnMeta::parse(&message, 1, &Limits::default()).unwrap_err();
+            assert!(error.to_string().contains("StarRocks"), "{error}");
+        }
     }
 }

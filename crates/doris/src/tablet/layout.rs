@@ -10,8 +10,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result};
 
+use super::meta::TabletMeta;
+
+/// How the names of metadata files end.
+const HEADER: &str = ".hdr";
+const JSON_HEADER: &str = ".hdr.json";
+pub(super) const HEADER_PART: &str = "tablet header";
 /// How deep folders inside folders are followed.
 const DEPTH: u32 = 12;
 /// How many entries are looked at before a folder is taken for something else.
@@ -37,28 +43,42 @@ impl TabletFolder {
                 files.insert(original_name(name).to_string(), entry.path());
             }
         }
-        files.keys().any(|name| name.ends_with(".hdr")).then(|| Self { path: path.to_path_buf(), files })
+        let found = Self { path: path.to_path_buf(), files };
+        [HEADER, JSON_HEADER].iter().any(|ending| found.has(ending)).then_some(found)
     }
 
-    /// The metadata file.
+    fn has(&self, ending: &str) -> bool {
+        self.files.keys().any(|name| name.ends_with(ending))
+    }
+
+    /// What its metadata file says.
     ///
     /// # Errors
-    /// If there is none, or several.
-    pub fn header(&self) -> Result<&Path> {
-        let mut headers = self.files.iter().filter(|(name, _)| name.ends_with(".hdr"));
-        match (headers.next(), headers.next()) {
-            (Some((_, path)), None) => Ok(path),
-            (None, _) => Err(Error::invalid("no tablet: there is no .hdr file").at(
-                &self.path.display().to_string(),
-                0,
-                "",
-            )),
-            _ => Err(Error::invalid("several .hdr files in one folder").at(
-                &self.path.display().to_string(),
-                0,
-                "",
-            )),
+    /// If there is none, or several, or it is damaged.
+    pub fn meta(&self, limits: &Limits) -> Result<TabletMeta> {
+        let (path, is_json) = self.header()?;
+        let name = path.display().to_string();
+        let bytes = fs::read(path).at(&name, 0, "")?;
+        let parse = if is_json { TabletMeta::parse_json } else { TabletMeta::parse };
+        parse(&bytes, limits).at(&name, 0, HEADER_PART)
+    }
+
+    /// The metadata file, and whether it is the JSON form: that one is used where the other is not there.
+    fn header(&self) -> Result<(&Path, bool)> {
+        let at = self.path.display().to_string();
+        for (ending, is_json) in [(HEADER, false), (JSON_HEADER, true)] {
+            let mut headers = self.files.iter().filter(|(name, _)| name.ends_with(ending));
+            match (headers.next(), headers.next()) {
+                (Some((_, path)), None) => return Ok((path, is_json)),
+                (Some(_), Some(_)) => {
+                    return Err(
+                        Error::invalid(format!("several {ending} files in one folder")).at(&at, 0, "")
+                    );
+                }
+                (None, _) => {}
+            }
         }
+        Err(Error::invalid("no tablet: there is no .hdr file").at(&at, 0, ""))
     }
 }
 

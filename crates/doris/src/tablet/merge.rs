@@ -2,6 +2,9 @@
 //!
 //! Segments are sorted by key, so their rows are merged batch by batch. Which rows have one key is found out first; then
 //! each column takes its value out of them by its own rule.
+//!
+//! A row that is lost may have replaced an older one. So where rows of a segment are lost, no row between their neighbours'
+//! keys is given: none of them can be proven to be what Doris would answer.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -14,11 +17,13 @@ use arrow_array::types::{
     Int32Type, Int64Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch};
-use arrow_row::{RowConverter, Rows, SortField};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::interleave::interleave;
-use pilaster_core::{BatchReader, Error, Result};
+use pilaster_core::merge::{self as keyed, Batches, KeyedRows};
+use pilaster_core::{Error, Result};
 
+use super::doubts::Doubts;
 use super::unions;
 use crate::schema::{KeysType, SEQUENCE_COLUMN, SchemaColumn, TabletSchema};
 
@@ -54,27 +59,20 @@ impl Rule {
 /// See the module. Sources go from the oldest to the newest.
 pub(crate) struct Merge {
     schema: SchemaRef,
-    sources: Vec<Source>,
-    converter: RowConverter,
-    keys: Vec<usize>,
+    merge: keyed::Merge,
     rules: Vec<Rule>,
     sequence: Option<usize>,
     batch_size: usize,
-}
-
-struct Source {
-    reader: BatchReader,
-    batch: Option<Arc<RecordBatch>>,
-    rows: Option<Rows>,
-    at: usize,
-    /// Number of its batch among those of the output, once a row of it was taken.
-    slot: Option<usize>,
+    doubts: Arc<Doubts>,
+    /// The key of the last row taken, and whether rows of it are given.
+    last: Option<(Vec<u8>, bool)>,
+    unproven: u64,
 }
 
 /// Rows to be given: batches, members as (batch, row) from the oldest to the newest, and where each key's members end.
 #[derive(Default)]
 struct Groups {
-    batches: Vec<Arc<RecordBatch>>,
+    batches: Batches,
     members: Vec<(usize, usize)>,
     ends: Vec<usize>,
 }
@@ -84,51 +82,59 @@ impl Groups {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts.zip(self.ends.iter().copied()).map(|(start, end)| start..end)
     }
+
+    /// Adds a row: the first of its key, or one more.
+    fn push(&mut self, member: (usize, usize), is_first: bool) {
+        self.members.push(member);
+        if !is_first {
+            self.ends.pop();
+        }
+        self.ends.push(self.members.len());
+    }
 }
 
 impl Merge {
-    /// Merges readers that give the columns `columns` of `schema`, key columns among them.
+    /// Merges sources that give the columns `columns` of `schema`, key columns among them.
     pub fn new(
-        readers: Vec<BatchReader>,
+        sources: Vec<Box<dyn KeyedRows>>,
         schema: SchemaRef,
         columns: &[&SchemaColumn],
         tablet: &TabletSchema,
         batch_size: usize,
-    ) -> Result<Self> {
-        let keys: Vec<usize> =
-            (0..columns.len()).filter(|at| columns.get(*at).is_some_and(|c| c.is_key)).collect();
-        let fields =
-            keys.iter().map(|at| SortField::new(schema.field(*at).data_type().clone())).collect::<Vec<_>>();
+        doubts: Arc<Doubts>,
+    ) -> Self {
         let sequence = columns
             .iter()
             .position(|column| column.name == SEQUENCE_COLUMN)
             .filter(|_| tablet.keys_type == KeysType::Unique);
-        Ok(Self {
-            converter: RowConverter::new(fields)?,
+        Self {
             rules: columns.iter().map(|column| Rule::of(column, tablet.keys_type)).collect(),
-            sources: readers
-                .into_iter()
-                .map(|reader| Source { reader, batch: None, rows: None, at: 0, slot: None })
-                .collect(),
+            merge: keyed::Merge::new(sources),
             schema,
-            keys,
             sequence,
             batch_size,
-        })
+            doubts,
+            last: None,
+            unproven: 0,
+        }
+    }
+
+    /// How many keys were left out because rows next to them are lost.
+    pub fn unproven(&self) -> u64 {
+        self.unproven
     }
 
     /// The next rows; `None` at the end.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         let mut groups = Groups::default();
-        for source in &mut self.sources {
-            source.slot = None;
-        }
-        while groups.ends.len() < self.batch_size {
-            for source in &mut self.sources {
-                source.fill(&self.converter, &self.keys)?;
+        loop {
+            let last = self.last.as_ref().map(|(key, _)| key.as_slice());
+            let next = self.merge.next_key()?;
+            let is_full = groups.ends.len() >= self.batch_size;
+            if next.is_none() || (is_full && next != last) {
+                break;
             }
-            let Some(first) = self.smallest() else { break };
-            self.take(first, &mut groups)?;
+            self.take_run(&mut groups)?;
         }
         if groups.ends.is_empty() {
             return Ok(None);
@@ -136,33 +142,27 @@ impl Merge {
         self.gather(&groups).map(Some)
     }
 
-    /// The source whose next key is the smallest.
-    fn smallest(&self) -> Option<usize> {
-        let with_rows = self.sources.iter().enumerate().filter(|(_, source)| source.key().is_some());
-        with_rows.min_by(|(_, a), (_, b)| a.key().cmp(&b.key())).map(|(number, _)| number)
-    }
-
-    /// Takes all rows whose key is that of the next row of source `first`.
-    fn take(&mut self, first: usize, groups: &mut Groups) -> Result<()> {
-        let Some(key) = self.sources.get(first).and_then(Source::key).map(|key| key.owned()) else {
-            return Ok(());
+    fn take_run(&mut self, groups: &mut Groups) -> Result<()> {
+        let room = self.batch_size.saturating_sub(groups.ends.len());
+        let Some(run) = self.merge.next_run(room)? else { return Ok(()) };
+        let batch = groups.batches.number(&run);
+        let (mut before, mut is_given) = match &self.last {
+            Some((key, is_given)) => (Some(key.as_slice()), *is_given),
+            None => (None, true),
         };
-        for source in &mut self.sources {
-            loop {
-                source.fill(&self.converter, &self.keys)?;
-                if source.key().is_none_or(|next| next != key.row()) {
-                    break;
-                }
-                let Some(batch) = &source.batch else { break };
-                let slot = *source.slot.get_or_insert_with(|| {
-                    groups.batches.push(Arc::clone(batch));
-                    groups.batches.len().saturating_sub(1)
-                });
-                groups.members.push((slot, source.at));
-                source.at = source.at.saturating_add(1);
+        for row in run.rows.clone() {
+            let key = run.keys.get(row);
+            let is_first = before != Some(key);
+            if is_first {
+                is_given = !self.doubts.cover(key);
+                self.unproven = self.unproven.saturating_add(u64::from(!is_given));
             }
+            if is_given {
+                groups.push((batch, row), is_first);
+            }
+            before = Some(key);
         }
-        groups.ends.push(groups.members.len());
+        self.last = before.map(|key| (key.to_vec(), is_given));
         Ok(())
     }
 
@@ -235,41 +235,15 @@ impl Merge {
     }
 }
 
-impl Source {
-    /// Loads the next batch if this one is used up.
-    fn fill(&mut self, converter: &RowConverter, keys: &[usize]) -> Result<()> {
-        while self.batch.as_ref().is_none_or(|batch| self.at >= batch.num_rows()) {
-            let Some(next) = self.reader.next() else {
-                self.batch = None;
-                self.rows = None;
-                return Ok(());
-            };
-            let batch = next.map_err(Error::from)?;
-            let columns: Vec<_> = keys.iter().map(|key| Arc::clone(batch.column(*key))).collect();
-            self.rows = Some(converter.convert_columns(&columns)?);
-            self.batch = Some(Arc::new(batch));
-            self.at = 0;
-            self.slot = None;
-        }
-        Ok(())
-    }
-
-    fn key(&self) -> Option<arrow_row::Row<'_>> {
-        let rows = self.rows.as_ref()?;
-        (self.at < rows.num_rows()).then(|| rows.row(self.at))
-    }
-}
-
 /// The values of all members of a column.
 fn all_members(groups: &Groups, column: usize) -> Result<ArrayRef> {
     pick(groups, column, 0..groups.members.len())
 }
 
 fn pick(groups: &Groups, column: usize, members: impl Iterator<Item = usize>) -> Result<ArrayRef> {
-    let arrays: Vec<&dyn Array> = groups.batches.iter().map(|batch| batch.column(column).as_ref()).collect();
     let places: Vec<_> =
         members.map(|member| groups.members.get(member).copied().unwrap_or_default()).collect();
-    Ok(interleave(&arrays, &places)?)
+    Ok(interleave(&groups.batches.column(column), &places)?)
 }
 
 /// For each key the member whose value, compared with the best so far, is better; members without a value only if none

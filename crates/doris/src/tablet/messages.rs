@@ -1,6 +1,12 @@
-//! The protobuf messages of tablets and rowsets.
+//! The protobuf messages of tablets and rowsets, which Doris also writes as JSON: names of fields as here, enums by name, bytes in
+//! base64.
 
-#[derive(Clone, PartialEq, prost::Message)]
+use serde::Deserialize;
+
+use super::json;
+
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct TabletMetaPb {
     #[prost(int64, optional, tag = "1")]
     pub table_id: Option<i64>,
@@ -21,12 +27,15 @@ pub(crate) struct TabletMetaPb {
     #[prost(bool, optional, tag = "24")]
     pub enable_unique_key_merge_on_write: Option<bool>,
     #[prost(int32, optional, tag = "34")]
+    #[serde(deserialize_with = "json::encryption")]
     pub encryption_algorithm: Option<i32>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct TabletSchemaPb {
     #[prost(int32, optional, tag = "1")]
+    #[serde(deserialize_with = "json::keys_type")]
     pub keys_type: Option<i32>,
     #[prost(message, repeated, tag = "2")]
     pub column: Vec<ColumnPb>,
@@ -35,16 +44,19 @@ pub(crate) struct TabletSchemaPb {
     #[prost(int32, repeated, packed = "false", tag = "24")]
     pub cluster_key_uids: Vec<i32>,
     #[prost(bytes = "vec", repeated, tag = "35")]
+    #[serde(skip)]
     pub seq_map: Vec<Vec<u8>>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct ColumnPb {
     #[prost(int32, optional, tag = "1")]
     pub unique_id: Option<i32>,
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
     #[prost(string, optional, tag = "3")]
+    #[serde(rename = "type")]
     pub type_name: Option<String>,
     #[prost(bool, optional, tag = "4")]
     pub is_key: Option<bool>,
@@ -53,6 +65,7 @@ pub(crate) struct ColumnPb {
     #[prost(bool, optional, tag = "6")]
     pub is_nullable: Option<bool>,
     #[prost(bytes = "vec", optional, tag = "7")]
+    #[serde(deserialize_with = "json::bytes")]
     pub default_value: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "8")]
     pub precision: Option<i32>,
@@ -68,13 +81,16 @@ pub(crate) struct ColumnPb {
     pub children_columns: Vec<ColumnPb>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct RowsetMetaPb {
     #[prost(int64, optional, tag = "1")]
     pub rowset_id: Option<i64>,
     #[prost(int32, optional, tag = "6")]
+    #[serde(deserialize_with = "json::rowset_type")]
     pub rowset_type: Option<i32>,
     #[prost(int32, optional, tag = "7")]
+    #[serde(deserialize_with = "json::rowset_state")]
     pub rowset_state: Option<i32>,
     #[prost(int64, optional, tag = "8")]
     pub start_version: Option<i64>,
@@ -92,9 +108,12 @@ pub(crate) struct RowsetMetaPb {
     pub resource_id: Option<String>,
     #[prost(message, optional, tag = "28")]
     pub tablet_schema: Option<TabletSchemaPb>,
+    #[prost(uint32, repeated, tag = "56", packed = "false")]
+    pub num_segment_rows: Vec<u32>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct DeletePredicatePb {
     #[prost(int32, optional, tag = "1")]
     pub version: Option<i32>,
@@ -106,7 +125,8 @@ pub(crate) struct DeletePredicatePb {
     pub sub_predicates_v2: Vec<SubPredicatePb>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct InPredicatePb {
     #[prost(string, optional, tag = "1")]
     pub column_name: Option<String>,
@@ -118,7 +138,8 @@ pub(crate) struct InPredicatePb {
     pub column_unique_id: Option<i32>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct SubPredicatePb {
     #[prost(int32, optional, tag = "1")]
     pub column_unique_id: Option<i32>,
@@ -130,7 +151,8 @@ pub(crate) struct SubPredicatePb {
     pub cond_value: Option<String>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
 pub(crate) struct DeleteBitmapPb {
     #[prost(string, repeated, tag = "1")]
     pub rowset_ids: Vec<String>,
@@ -139,5 +161,6 @@ pub(crate) struct DeleteBitmapPb {
     #[prost(int64, repeated, packed = "false", tag = "3")]
     pub versions: Vec<i64>,
     #[prost(bytes = "vec", repeated, tag = "4")]
+    #[serde(deserialize_with = "json::all_bytes")]
     pub segment_delete_bitmaps: Vec<Vec<u8>>,
 }

@@ -23,7 +23,7 @@ const ROWSET_BETA: i32 = 1;
 /// Segment numbers from here on are marks in a delete bitmap, and no segments.
 const FIRST_MARK: u32 = 0xffff_fffe;
 
-/// What a `.hdr` file says.
+/// What a `.hdr` file, or its JSON form, says.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TabletMeta {
@@ -56,6 +56,8 @@ pub struct RowsetMeta {
     pub num_segments: u32,
     /// Its number of rows.
     pub num_rows: u64,
+    /// The number of rows of each segment, where it is known.
+    pub segment_rows: Vec<u64>,
     /// Whether its segments are in object storage.
     pub is_remote: bool,
     pub(crate) delete_predicate: Option<DeletePredicatePb>,
@@ -105,6 +107,14 @@ impl DeletedRows {
     }
 }
 
+impl RowsetMeta {
+    /// The number of rows of a segment, if it is known without its file.
+    pub fn rows_of_segment(&self, number: u32) -> Option<u64> {
+        let listed = self.segment_rows.get(number as usize).copied();
+        listed.or((self.num_segments == 1).then_some(self.num_rows))
+    }
+}
+
 impl TabletMeta {
     /// Parses a `.hdr` file.
     ///
@@ -114,7 +124,21 @@ impl TabletMeta {
     pub fn parse(hdr: &[u8], limits: &Limits) -> Result<Self> {
         limits.metadata(hdr.len() as u64)?;
         let message = open_header(hdr)?;
-        let meta: TabletMetaPb = messages::parse(message, "TabletMetaPB")?;
+        Self::from_message(messages::parse(message, "TabletMetaPB")?)
+    }
+
+    /// Parses a `.hdr.json` file.
+    ///
+    /// # Errors
+    /// As [`TabletMeta::parse`].
+    pub fn parse_json(json: &[u8], limits: &Limits) -> Result<Self> {
+        limits.metadata(json.len() as u64)?;
+        let message: TabletMetaPb = serde_json::from_slice(json)
+            .map_err(|error| Error::corrupt("the metadata of a tablet as JSON", error))?;
+        Self::from_message(message)
+    }
+
+    fn from_message(meta: TabletMetaPb) -> Result<Self> {
         if meta.encryption_algorithm.unwrap_or(0) != 0 {
             return Err(Error::unsupported("an encrypted tablet"));
         }
@@ -277,6 +301,7 @@ fn parse_rowset(message: &RowsetMetaPb) -> Result<RowsetMeta> {
         num_segments: u32::try_from(num_segments)
             .map_err(|_| Error::corrupt("a number of segments", num_segments))?,
         num_rows: u64::try_from(message.num_rows.unwrap_or(0)).unwrap_or(0),
+        segment_rows: message.num_segment_rows.iter().map(|rows| u64::from(*rows)).collect(),
         is_remote: message.resource_id.as_ref().is_some_and(|id| !id.is_empty()),
         delete_predicate: message.delete_predicate.clone(),
         schema: message.tablet_schema.as_ref().map(parse_schema).transpose()?,
@@ -333,6 +358,7 @@ mod tests {
             end_version,
             num_segments: 0,
             num_rows: 0,
+            segment_rows: Vec::new(),
             is_remote: false,
             delete_predicate: None,
             schema: None,

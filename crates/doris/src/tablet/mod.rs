@@ -3,18 +3,22 @@
 //! | module | what |
 //! | --- | --- |
 //! | `layout` | where tablets lie |
-//! | `meta`, `messages` | the `.hdr` file: schema, rowsets, versions, replaced rows |
+//! | `meta`, `messages`, `json` | the `.hdr` file or its JSON form: schema, rowsets, versions, replaced rows |
 //! | `delete_predicate` | conditions that remove rows of older rowsets |
 //! | `merge`, `unions` | rows of equal keys made one |
-//! | `reader`, `scan` | the dataset |
+//! | `doubts` | keys that lost rows leave uncertain |
+//! | `reader`, `scan`, `segment_rows` | the dataset |
 
 mod delete_predicate;
+mod doubts;
+mod json;
 mod layout;
 mod merge;
 mod messages;
 mod meta;
 mod reader;
 mod scan;
+mod segment_rows;
 mod unions;
 
 pub use layout::{TabletFolder, find_tablets, has_tablets};

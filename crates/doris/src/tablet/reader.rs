@@ -1,5 +1,6 @@
 //! A tablet at a version as a dataset.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,13 +9,13 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
 use pilaster_core::source::FileSource;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Finding, Limits, Predicate, Progress, Result, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, Finding, Limits, LossLog, Predicate, Progress, Result, Scan, ScanRequest,
+    Split, VerifyDepth, VerifyReport,
 };
 use roaring::RoaringBitmap;
 
 use super::delete_predicate::{self, Columns};
-use super::layout::TabletFolder;
+use super::layout::{HEADER_PART, TabletFolder};
 use super::meta::{RowsetMeta, TabletMeta};
 use super::scan;
 use crate::index_file::IndexFile;
@@ -27,13 +28,20 @@ pub struct TabletOptions {
     as_of: Option<i64>,
     hidden: bool,
     verify_checksums: bool,
+    recovers: bool,
     limits: Limits,
 }
 
 impl Default for TabletOptions {
-    /// The newest version; checksums are verified.
+    /// The newest version; checksums are verified, and all segments must be there.
     fn default() -> Self {
-        Self { as_of: None, hidden: false, verify_checksums: true, limits: Limits::default() }
+        Self {
+            as_of: None,
+            hidden: false,
+            verify_checksums: true,
+            recovers: false,
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -56,6 +64,14 @@ impl TabletOptions {
     #[must_use]
     pub fn with_verify_checksums(mut self, verify: bool) -> Self {
         self.verify_checksums = verify;
+        self
+    }
+
+    /// Whether a tablet opens without segments that are missing or cannot be opened. Their rows are lost to a scan that
+    /// goes on over damage; others end with the reason.
+    #[must_use]
+    pub fn with_recovery(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
         self
     }
 
@@ -85,7 +101,17 @@ pub(crate) struct Tablet {
     pub output: Vec<usize>,
     pub arrow: SchemaRef,
     pub segments: Vec<TabletSegment>,
+    /// Segments that are not there or cannot be opened.
+    pub lost: Vec<LostSegment>,
     limits: Limits,
+}
+
+/// A segment without which a tablet was opened.
+#[derive(Debug)]
+pub(crate) struct LostSegment {
+    /// Positions of its rows in the tablet, as far as the metadata tells.
+    rows: Range<u64>,
+    error: Error,
 }
 
 /// A segment of a rowset, oldest first.
@@ -108,6 +134,17 @@ impl Tablet {
         IndexFile::read(&FileSource::open(path)?, &self.limits)
     }
 
+    /// Notes rows of segments that are lost, or fails because of the first.
+    pub fn report_lost(&self, log: Option<&Arc<LossLog>>) -> Result<()> {
+        for lost in &self.lost {
+            match log {
+                Some(log) => log.record(lost.rows.clone(), None, &lost.error),
+                None => return Err(Error::invalid(lost.error.to_string()).at(&self.name, 0, "")),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether rows of equal keys must be made one when they are read.
     pub fn merges(&self) -> bool {
         match self.schema.keys_type {
@@ -124,13 +161,11 @@ impl TabletReader {
     /// # Errors
     /// If the metadata or a segment is missing or damaged, or the version is not on disk.
     pub fn open(folder: &TabletFolder, options: &TabletOptions) -> Result<Self> {
-        let header = folder.header()?;
-        let name = header.display().to_string();
-        let bytes = std::fs::read(header).at(&name, 0, "")?;
-        let meta = TabletMeta::parse(&bytes, &options.limits).at(&name, 0, "tablet header")?;
+        let meta = folder.meta(&options.limits)?;
+        let name = folder.path.display().to_string();
         let version = match options.as_of {
             Some(version) => version,
-            None => meta.newest_version().at(&name, 0, "tablet header")?,
+            None => meta.newest_version().at(&name, 0, HEADER_PART)?,
         };
         let rowsets: Vec<RowsetMeta> =
             meta.rowsets_at(version).at(&name, 0, "")?.into_iter().cloned().collect();
@@ -138,20 +173,19 @@ impl TabletReader {
         let mut deletes = Vec::new();
         for rowset in &rowsets {
             if let Some(message) = &rowset.delete_predicate {
-                let keeps = delete_predicate::keeps(message, &mut columns).at(&name, 0, "tablet header")?;
+                let keeps = delete_predicate::keeps(message, &mut columns).at(&name, 0, HEADER_PART)?;
                 deletes.push((rowset.start_version, keeps));
             }
         }
         let mut schema = meta.schema.clone();
         let given = schema.columns.len();
         schema.columns.extend(columns.dropped);
-        let segments = open_segments(folder, &meta, &rowsets, &schema, &deletes, (version, options))?;
-        let fields = unified_fields(&schema, &segments).at(&name, 0, "tablet header")?;
+        let (segments, lost) = open_segments(folder, &meta, &rowsets, &schema, &deletes, (version, options))?;
+        let fields = unified_fields(&schema, &segments).at(&name, 0, HEADER_PART)?;
         let output: Vec<usize> = (0..given)
             .filter(|at| options.hidden || schema.columns.get(*at).is_some_and(|column| column.visible))
             .collect();
         let arrow = Arc::new(Schema::new(fields.clone()).project(&output)?);
-        let name = folder.path.display().to_string();
         Ok(Self(Arc::new(Tablet {
             name,
             meta,
@@ -161,8 +195,28 @@ impl TabletReader {
             output,
             arrow,
             segments,
+            lost,
             limits: options.limits.clone(),
         })))
+    }
+
+    /// A tablet of the same columns of which nothing can be read: it has no rows, and says why to a scan that goes on over
+    /// damage.
+    #[must_use]
+    pub fn lost_like(&self, folder: &TabletFolder, error: Error) -> Self {
+        let like = &self.0;
+        Self(Arc::new(Tablet {
+            name: folder.path.display().to_string(),
+            meta: TabletMeta { rowsets: Vec::new(), stale_rowsets: Vec::new(), ..like.meta.clone() },
+            version: like.version,
+            schema: like.schema.clone(),
+            fields: like.fields.clone(),
+            output: like.output.clone(),
+            arrow: Arc::clone(&like.arrow),
+            segments: Vec::new(),
+            lost: vec![LostSegment { rows: 0..0, error }],
+            limits: like.limits.clone(),
+        }))
     }
 
     /// What the `.hdr` file says.
@@ -183,21 +237,27 @@ fn open_segments(
     schema: &TabletSchema,
     deletes: &[(i64, Predicate)],
     (version, options): (i64, &TabletOptions),
-) -> Result<Vec<TabletSegment>> {
+) -> Result<(Vec<TabletSegment>, Vec<LostSegment>)> {
     let reader_options = SegmentReaderOptions::default()
         .with_schema(Some(Arc::new(schema.clone())))
         .with_hidden(true)
         .with_verify_checksums(options.verify_checksums)
         .with_limits(options.limits.clone());
-    let (mut segments, mut first_row) = (Vec::new(), 0u64);
+    let (mut segments, mut lost, mut first_row) = (Vec::new(), Vec::new(), 0u64);
     for rowset in rowsets {
         let keeps = deletes.iter().filter(|(at, _)| rowset.end_version < *at).map(|(_, keeps)| keeps.clone());
         let keeps: Vec<_> = keeps.collect();
         for number in 0..rowset.num_segments {
-            let file = format!("{}_{number}.dat", rowset.id);
-            let path = folder.files.get(&file).ok_or_else(|| missing(&folder.path, &file, rowset))?;
-            let reader =
-                SegmentReader::open_with_options(Arc::new(FileSource::open(path)?), &reader_options)?;
+            let reader = match open_segment(folder, rowset, number, &reader_options) {
+                Ok(reader) => reader,
+                Err(error) if options.recovers => {
+                    let end = first_row.saturating_add(rowset.rows_of_segment(number).unwrap_or(0));
+                    lost.push(LostSegment { rows: first_row..end, error });
+                    first_row = end;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let rows = reader.metadata().num_rows;
             let index_files = index_files(folder, &format!("{}_{number}", rowset.id));
             let deleted = meta.deleted.rows(&rowset.id, number, version);
@@ -219,7 +279,18 @@ fn open_segments(
             first_row = first_row.saturating_add(rows);
         }
     }
-    Ok(segments)
+    Ok((segments, lost))
+}
+
+fn open_segment(
+    folder: &TabletFolder,
+    rowset: &RowsetMeta,
+    number: u32,
+    options: &SegmentReaderOptions,
+) -> Result<SegmentReader> {
+    let file = format!("{}_{number}.dat", rowset.id);
+    let path = folder.files.get(&file).ok_or_else(|| missing(&folder.path, &file, rowset))?;
+    SegmentReader::open_with_options(Arc::new(FileSource::open(path)?), options)
 }
 
 /// `<segment>.idx`, or `<segment>_<index>.idx` for each index.
@@ -281,6 +352,7 @@ impl Dataset for TabletReader {
     fn row_count(&self) -> Option<u64> {
         let tablet = &self.0;
         let is_all = !tablet.merges()
+            && tablet.lost.is_empty()
             && tablet.schema.keys_type == KeysType::Duplicate
             && tablet.segments.iter().all(|segment| segment.keeps.is_empty());
         is_all.then(|| tablet.segments.iter().map(|segment| segment.reader.metadata().num_rows).sum())
@@ -313,8 +385,14 @@ impl Dataset for TabletReader {
         scan::read(&self.0, request)
     }
 
+    fn findings(&self) -> Vec<Finding> {
+        let finding =
+            |lost: &LostSegment| Finding::from_error(&lost.error, &self.0.name, Some(lost.rows.clone()));
+        self.0.lost.iter().map(finding).collect()
+    }
+
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        let mut report = VerifyReport { files: 1, ..VerifyReport::default() };
+        let mut report = VerifyReport { files: 1, findings: self.findings(), ..VerifyReport::default() };
         for segment in &self.0.segments {
             report.merge(segment.reader.verify(depth, progress)?);
             for path in &segment.index_files {

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, RecordBatchReader,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
 };
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::filter::{filter_record_batch, prep_null_mask_filter};
 use pilaster_core::dataset::{OnDamage, column_index};
+use pilaster_core::merge::KeyedRows;
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, LossLog, LostRows, Predicate, Result, RowRanges, ScanRequest, col, lit,
+    BatchReader, Dataset, Error, LossLog, Predicate, Result, RowRanges, ScanRequest, col, lit,
 };
 
+use super::doubts::Doubts;
 use super::merge::Merge;
 use super::reader::{Tablet, TabletSegment};
+use super::segment_rows::{KeyColumns, MergedSegment, SegmentRows};
 use crate::schema::{DELETE_SIGN_COLUMN, KeysType, SEQUENCE_COLUMN, SchemaColumn, VERSION_COLUMN};
 
 /// Name of the column with positions in a segment, while it is needed.
@@ -27,23 +30,13 @@ const POSITION: &str = "#position in segment";
 /// Gives the rows asked for.
 pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchReader> {
     let plan = Plan::new(tablet, request)?;
+    let all = match &request.on_damage {
+        OnDamage::Skip(log) => Some(log),
+        OnDamage::Stop => None,
+    };
+    tablet.report_lost(all)?;
     let rows = if tablet.merges() {
-        let readers = tablet
-            .segments
-            .iter()
-            .map(|segment| {
-                plan.open(tablet, segment, request, None).map(|rows| Box::new(rows) as BatchReader)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let columns: Vec<&SchemaColumn> =
-            plan.needed.iter().filter_map(|at| tablet.schema.columns.get(*at)).collect();
-        Rows::Merged(Merge::new(
-            readers,
-            Arc::clone(&plan.narrow),
-            &columns,
-            &tablet.schema,
-            request.batch_size.max(1),
-        )?)
+        Rows::Merged(merge(tablet, &plan, request, all)?)
     } else {
         let wanted = |number: usize| request.split.is_none_or(|split| split == number);
         let pending = (0..tablet.segments.len()).filter(|number| wanted(*number)).collect();
@@ -57,6 +50,27 @@ pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchR
         rows,
         next_row: 0,
     }))
+}
+
+fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<LossLog>>) -> Result<Merge> {
+    let columns: Vec<&SchemaColumn> =
+        plan.needed.iter().filter_map(|at| tablet.schema.columns.get(*at)).collect();
+    let keys: Vec<usize> =
+        (0..columns.len()).filter(|at| columns.get(*at).is_some_and(|column| column.is_key)).collect();
+    let fields = keys.iter().map(|at| SortField::new(plan.narrow.field(*at).data_type().clone())).collect();
+    let keys = KeyColumns { columns: keys, converter: Arc::new(RowConverter::new(fields)?) };
+    let doubts = Arc::new(Doubts::default());
+    if !tablet.lost.is_empty() {
+        doubts.add(None, None);
+    }
+    let sources = tablet.segments.iter().map(|segment| {
+        let rows = plan.open(tablet, segment, request)?;
+        let losses = all.map(|all| (Arc::clone(all), Arc::clone(&doubts)));
+        Ok(Box::new(MergedSegment::new(rows, keys.clone(), losses)) as Box<dyn KeyedRows>)
+    });
+    let sources = sources.collect::<Result<Vec<_>>>()?;
+    let (schema, batch_size) = (Arc::clone(&plan.narrow), request.batch_size.max(1));
+    Ok(Merge::new(sources, schema, &columns, &tablet.schema, batch_size, Arc::clone(&doubts)))
 }
 
 /// What is read of each segment, and what is done with it.
@@ -116,13 +130,8 @@ impl Plan {
     }
 
     /// Starts reading a segment.
-    fn open(
-        &self,
-        tablet: &Tablet,
-        segment: &TabletSegment,
-        request: &ScanRequest,
-        log: Option<Arc<LossLog>>,
-    ) -> Result<SegmentRows> {
+    fn open(&self, tablet: &Tablet, segment: &TabletSegment, request: &ScanRequest) -> Result<SegmentRows> {
+        let log = matches!(request.on_damage, OnDamage::Skip(_)).then(|| Arc::new(LossLog::new()));
         let mut parts = segment.keeps.clone();
         parts.extend(self.pushed.clone());
         let is_unique = tablet.schema.keys_type == KeysType::Unique;
@@ -131,7 +140,9 @@ impl Plan {
             let sign = || col(DELETE_SIGN_COLUMN);
             parts.push(Predicate::Or(vec![sign().eq(lit(0i64)), sign().is_null()]));
         }
-        let positions = !segment.deleted.is_empty() || (!tablet.merges() && request.row_numbers.is_some());
+        let positions = !segment.deleted.is_empty()
+            || (!tablet.merges() && request.row_numbers.is_some())
+            || (tablet.merges() && log.is_some());
         let rows = match &request.rows {
             Some(rows) if !tablet.merges() => {
                 let shifted = rows.as_slice().iter().map(|range| {
@@ -147,10 +158,16 @@ impl Plan {
             rows,
             batch_size: request.batch_size,
             row_numbers: positions.then(|| POSITION.to_string()),
-            on_damage: log.map_or(OnDamage::Stop, OnDamage::Skip),
+            on_damage: log.clone().map_or(OnDamage::Stop, OnDamage::Skip),
             ..ScanRequest::default()
         })?;
-        Ok(SegmentRows { reader, schema: Arc::clone(&self.narrow), version: segment.version })
+        Ok(SegmentRows {
+            reader,
+            schema: Arc::clone(&self.narrow),
+            version: segment.version,
+            first_row: segment.first_row,
+            log,
+        })
     }
 }
 
@@ -167,45 +184,8 @@ fn can_push(tablet: &Tablet, predicate: &Predicate, request: &ScanRequest) -> bo
         || (columns.iter().all(is_key) && request.rows.is_none() && request.row_numbers.is_none())
 }
 
-/// The rows of one segment, in the tablet's schema and with the version of its rowset; positions last if asked for.
-struct SegmentRows {
-    reader: BatchReader,
-    schema: SchemaRef,
-    version: i64,
-}
-
-impl SegmentRows {
-    /// The columns of the tablet, and the positions.
-    fn split(&self, batch: &RecordBatch) -> Result<(RecordBatch, Option<ArrayRef>)> {
-        let mut columns = batch.columns().to_vec();
-        let positions = if columns.len() > self.schema.fields().len() { columns.pop() } else { None };
-        for (field, column) in self.schema.fields().iter().zip(&mut columns) {
-            if field.name() == VERSION_COLUMN && field.data_type() == &DataType::Int64 {
-                *column = Arc::new(Int64Array::from(vec![self.version; batch.num_rows()]));
-            }
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok((RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?, positions))
-    }
-}
-
-impl Iterator for SegmentRows {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.reader.next()?;
-        Some(batch.and_then(|batch| Ok(self.split(&batch)?.0)))
-    }
-}
-
-impl RecordBatchReader for SegmentRows {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-}
-
 enum Rows {
-    Sequential { pending: VecDeque<usize>, current: Option<(usize, SegmentRows, Arc<LossLog>)> },
+    Sequential { pending: VecDeque<usize>, current: Option<(usize, SegmentRows)> },
     Merged(Merge),
 }
 
@@ -223,7 +203,16 @@ impl TabletScan {
     /// The next rows of the tablet with their positions, before what is left of the filter.
     fn next_rows(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
         if let Rows::Merged(merge) = &mut self.rows {
-            let Some(batch) = merge.next()? else { return Ok(None) };
+            let Some(batch) = merge.next()? else {
+                if let (unproven @ 1.., OnDamage::Skip(log)) = (merge.unproven(), &self.request.on_damage) {
+                    let found = format!(
+                        "{unproven} keys next to lost rows, which may have replaced or deleted theirs"
+                    );
+                    let error = Error::corrupt("all rows of each key", found);
+                    log.record(0..0, None, &error.at(&self.tablet.name, 0, "tablet"));
+                }
+                return Ok(None);
+            };
             let batch = without_deleted(batch)?;
             let end = self.next_row.saturating_add(batch.num_rows() as u64);
             let positions = UInt64Array::from_iter_values(self.next_row..end);
@@ -239,29 +228,18 @@ impl TabletScan {
             if current.is_none() {
                 let Some(number) = pending.pop_front() else { return Ok(None) };
                 let Some(segment) = self.tablet.segments.get(number) else { continue };
-                let log = Arc::new(LossLog::new());
-                let is_tolerant = matches!(self.request.on_damage, OnDamage::Skip(_));
-                let rows = self.plan.open(
-                    &self.tablet,
-                    segment,
-                    &self.request,
-                    is_tolerant.then(|| Arc::clone(&log)),
-                )?;
-                *current = Some((number, rows, log));
+                let rows = self.plan.open(&self.tablet, segment, &self.request)?;
+                *current = Some((number, rows));
             }
-            let Some((number, rows, log)) = current.as_mut() else { return Ok(None) };
+            let Some((number, rows)) = current.as_mut() else { return Ok(None) };
             let Some(segment) = self.tablet.segments.get(*number) else { return Ok(None) };
-            let Some(batch) = rows.reader.next() else {
+            let Some((batch, positions)) = rows.next()? else {
                 if let OnDamage::Skip(all) = &self.request.on_damage {
-                    for lost in log.losses() {
-                        let shift = |row: u64| row.saturating_add(segment.first_row);
-                        all.add(LostRows { rows: shift(lost.rows.start)..shift(lost.rows.end), ..lost });
-                    }
+                    rows.report_losses(all);
                 }
                 *current = None;
                 continue;
             };
-            let (batch, positions) = rows.split(&batch?)?;
             let Some(positions) = positions else { return Ok(Some((batch, None))) };
             let in_segment = positions.as_primitive::<UInt64Type>();
             let is_alive = |row: &u64| u32::try_from(*row).is_ok_and(|row| !segment.deleted.contains(row));

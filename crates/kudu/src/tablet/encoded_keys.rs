@@ -4,74 +4,30 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
+use pilaster_core::merge::{Keys, SomeRows};
 use pilaster_core::{Error, Result};
 
 use super::schema::KuduColumn;
 use crate::cfile::{KuduType, Physical};
 use crate::key::{self, KeyPart};
 
-/// Keys as Kudu encodes them, one after the other: they compare as bytes, with each other and with the bounds of rowsets.
-#[derive(Debug, Default)]
-pub(crate) struct EncodedKeys {
-    bytes: Vec<u8>,
-    /// Where each key ends.
-    ends: Vec<usize>,
-}
-
-impl EncodedKeys {
-    /// Encodes the keys of `count` rows in place of those held; `arrays` begin with the key columns.
-    pub fn encode(&mut self, columns: &[KuduColumn], arrays: &[ArrayRef], count: usize) -> Result<()> {
-        self.bytes.clear();
-        self.ends.clear();
-        self.ends.reserve(count);
-        let cells = columns.iter().zip(arrays).map(|(column, array)| KeyCells::new(column, array));
-        let cells = cells.collect::<Result<Vec<_>>>()?;
-        for row in 0..count {
+/// Encodes the keys of rows whose columns begin with the key columns, in place of those in `to`: they compare as bytes, with
+/// each other and with the bounds of rowsets.
+pub(crate) fn encode_keys(columns: &[KuduColumn], rows: &SomeRows, to: &mut Keys) -> Result<()> {
+    to.clear(rows.count);
+    let cells = columns.iter().zip(&rows.arrays).map(|(column, array)| KeyCells::new(column, array));
+    let cells = cells.collect::<Result<Vec<_>>>()?;
+    for row in 0..rows.count {
+        to.push(|bytes| {
             for (number, (column, cells)) in columns.iter().zip(&cells).enumerate() {
                 let is_last = number.saturating_add(1) == columns.len();
                 let part = if is_last { KeyPart::Last } else { KeyPart::NotLast };
-                key::encode(column.data_type, cells.get(row)?, part, &mut self.bytes)?;
+                key::encode(column.data_type, cells.get(row)?, part, bytes)?;
             }
-            self.ends.push(self.bytes.len());
-        }
-        Ok(())
+            Ok(())
+        })?;
     }
-
-    /// Number of keys.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// The key of a row; empty if there is no such row.
-    pub fn get(&self, row: usize) -> &[u8] {
-        let start = match row.checked_sub(1) {
-            Some(before) => self.ends.get(before).copied().unwrap_or_default(),
-            None => 0,
-        };
-        let end = self.ends.get(row).copied().unwrap_or_default();
-        self.bytes.get(start..end).unwrap_or_default()
-    }
-
-    /// The first row from `row` on, up to `end`, whose key is not less than `key`: near rows are looked at first.
-    pub fn first_not_below(&self, key: &[u8], row: usize, end: usize) -> usize {
-        let (mut low, mut step) = (row, 1usize);
-        let mut high = row;
-        while high < end && self.get(high) < key {
-            low = high.saturating_add(1);
-            high = high.saturating_add(step);
-            step = step.saturating_mul(2);
-        }
-        high = high.min(end);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.get(middle) < key {
-                low = middle.saturating_add(1);
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
+    Ok(())
 }
 
 /// The cells of a key column in the form in which they are stored.
@@ -147,11 +103,12 @@ mod tests {
             rows.sort();
             let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values(rows.iter().map(|(text, _)| text)));
             let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(rows.iter().map(|(_, number)| *number)));
-            let mut keys = EncodedKeys::default();
+            let mut keys = Keys::default();
             // Also of arrays that are parts of others.
             let from = rows.len() / 3;
             let count = rows.len() - from;
-            keys.encode(&columns(), &[texts.slice(from, count), numbers.slice(from, count)], count).unwrap();
+            let arrays = vec![texts.slice(from, count), numbers.slice(from, count)];
+            encode_keys(&columns(), &SomeRows { arrays, count }, &mut keys).unwrap();
             prop_assert_eq!(keys.len(), count);
             for row in 1..count {
                 prop_assert_eq!(rows[from + row - 1].cmp(&rows[from + row]), keys.get(row - 1).cmp(keys.get(row)));

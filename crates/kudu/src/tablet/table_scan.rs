@@ -11,13 +11,13 @@ use arrow_array::{
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
 use pilaster_core::dataset::column_index;
+use pilaster_core::merge::SomeRows;
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{BatchReader, Error, ErrorKind, OnDamage, Result, RowRanges, ScanRequest};
 
 use super::cells;
 use super::key_range::KeyRange;
-use super::merge::SomeRows;
 use super::rowset::{RowSet, Snapshot};
 use super::schema::{KuduColumn, KuduSchema};
 use super::tablet_rows::{Reading, RowStream};

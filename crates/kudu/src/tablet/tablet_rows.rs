@@ -4,10 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_select::filter::FilterBuilder;
+use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
 use pilaster_core::{LossLog, Result, RowRanges};
 
+use super::encoded_keys::encode_keys;
 use super::key_range::KeyRange;
-use super::merge::{KeyedRows, Merge, SomeRows};
+use super::merge::MergedRows;
 use super::rowset::{ReadAhead, RowSet, RowSetReader, Snapshot};
 use super::schema::KuduColumn;
 use super::units::UnitRows;
@@ -30,6 +32,16 @@ pub(crate) struct Reading {
     pub batch_size: usize,
     /// Where rows are noted that cannot be read or proven good; without it they end the scan.
     pub losses: Option<Arc<LossLog>>,
+}
+
+impl Reading {
+    /// Rows that begin with the key columns, their keys put where they are wanted.
+    fn keyed(&self, rows: SomeRows, keys: Option<&mut Keys>) -> Result<SomeRows> {
+        if let Some(keys) = keys {
+            encode_keys(&self.keys, &rows, keys)?;
+        }
+        Ok(rows)
+    }
 }
 
 impl UnitRows {
@@ -55,7 +67,7 @@ impl UnitRows {
         let rows = rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
         let batch_size = rows.clamp(LEAST_MERGED_ROWS, reading.batch_size.max(LEAST_MERGED_ROWS));
         let sources = self.sources(&Reading { columns, batch_size, ..reading.clone() }, &ahead);
-        let merge = Merge::new(sources, reading.keys.clone(), reading.batch_size, reading.losses.clone());
+        let merge = MergedRows::new(sources, reading.batch_size, reading.losses.clone());
         Some(RowStream::Merged { merge: Box::new(merge), positions })
     }
 
@@ -88,7 +100,7 @@ pub(crate) enum RowStream {
     Single(Box<dyn KeyedRows>),
     /// Merged rows, with more columns than were asked for: where those stand.
     Merged {
-        merge: Box<Merge>,
+        merge: Box<MergedRows>,
         positions: Vec<usize>,
     },
 }
@@ -96,7 +108,7 @@ pub(crate) enum RowStream {
 impl RowStream {
     pub fn next(&mut self) -> Result<Option<SomeRows>> {
         match self {
-            Self::Single(rows) => rows.next(),
+            Self::Single(rows) => rows.next(None),
             Self::Merged { merge, positions } => Ok(merge.next()?.map(|rows| SomeRows {
                 arrays: positions.iter().filter_map(|at| rows.arrays.get(*at).cloned()).collect(),
                 count: rows.count,
@@ -159,10 +171,10 @@ impl KeyedRows for RowSetRows {
         &self.first_key
     }
 
-    fn next(&mut self) -> Result<Option<SomeRows>> {
+    fn next(&mut self, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
         while let Some(rows) = self.next_rows() {
             match (self.read(rows.clone()), &self.reading.losses) {
-                (Ok(Some(read)), _) => return Ok(Some(read)),
+                (Ok(Some(read)), _) => return self.reading.keyed(read, keys).map(Some),
                 (Ok(None), _) => {}
                 (Err(error), None) => return Err(error),
                 // Smaller and smaller stretches, until only the rows that cannot be read are left out.
@@ -197,9 +209,9 @@ impl KeyedRows for MemoryBatches {
         &self.first_key
     }
 
-    fn next(&mut self) -> Result<Option<SomeRows>> {
+    fn next(&mut self, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
         let Reading { columns, snapshot, batch_size, losses, .. } = self.reading.as_ref();
         let read = self.cursor.next(columns, *snapshot, *batch_size, losses.as_deref())?;
-        Ok(read.map(|(arrays, count)| SomeRows { arrays, count }))
+        read.map(|(arrays, count)| self.reading.keyed(SomeRows { arrays, count }, keys)).transpose()
     }
 }

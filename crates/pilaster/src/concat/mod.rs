@@ -10,10 +10,11 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest,
+    Severity, Split, VerifyDepth, VerifyReport,
 };
 
+use crate::formats::DRIVERS;
 use crate::stream;
 use crate::verify::Summed;
 use scan::{ConcatScan, PartRequest};
@@ -203,7 +204,16 @@ impl Dataset for ConcatDataset {
     }
 
     fn findings(&self) -> Vec<Finding> {
-        self.parts.iter().flat_map(|part| part.findings()).collect()
+        let unknown = DRIVERS.iter().find_map(|driver| driver.unknown_together(self.format()));
+        let unknown = unknown.map(|message| Finding {
+            severity: Severity::Warning,
+            path: self.name.as_str().into(),
+            offset: 0,
+            part: String::new(),
+            message: message.to_string(),
+            rows: None,
+        });
+        unknown.into_iter().chain(self.parts.iter().flat_map(|part| part.findings())).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

@@ -16,6 +16,9 @@ use crate::open::OpenOptions;
 use crate::output::OutputFormat;
 use crate::store::Store;
 
+/// How a segment calls its kind.
+const SEGMENT_KIND: &str = "doris segment";
+
 /// Apache Doris: segments, and folders of tablets.
 #[derive(Debug)]
 pub(crate) struct Doris;
@@ -44,6 +47,12 @@ impl Driver for Doris {
             reader_options = reader_options.with_variant_path(column, path);
         }
         Ok(Arc::new(SegmentReader::open_with_options(source, &reader_options)?))
+    }
+
+    fn unknown_together(&self, kind: &str) -> Option<&'static str> {
+        (kind == SEGMENT_KIND).then_some(
+            "segments without the metadata of their tablet: which of them are current and which rows newer ones have replaced or deleted cannot be known; all rows of all segments are given",
+        )
     }
 
     fn is_store(&self, folder: &Path) -> bool {

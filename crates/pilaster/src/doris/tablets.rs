@@ -27,9 +27,25 @@ pub(super) fn is_store(folder: &Path) -> bool {
 pub(super) struct Tablets {
     name: String,
     tables: BTreeMap<String, Vec<TabletReader>>,
-    /// Tablets that cannot be read, and why.
-    broken: Vec<(TabletFolder, Error)>,
+    broken: Vec<Broken>,
+    /// Whether tables are given without tablets that cannot be read.
+    recovers: bool,
     findings: Vec<Finding>,
+}
+
+/// A tablet that cannot be read, why, and whose it is, as far as its metadata still tells.
+#[derive(Debug)]
+struct Broken {
+    folder: TabletFolder,
+    error: Error,
+    table_id: Option<i64>,
+}
+
+impl Broken {
+    /// Whether it may be a part of a table.
+    fn may_be_of(&self, tablets: &[TabletReader]) -> bool {
+        self.table_id.is_none_or(|id| tablets.iter().any(|tablet| tablet.meta().table_id == id))
+    }
 }
 
 impl Tablets {
@@ -39,10 +55,16 @@ impl Tablets {
             .with_as_of(version)
             .with_hidden(options.doris().hidden)
             .with_verify_checksums(options.verify_checksums())
+            .with_recovery(options.recovers())
             .with_limits(options.limits().clone());
         let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        let mut store =
-            Self { name: names.join(" "), tables: BTreeMap::new(), broken: Vec::new(), findings: Vec::new() };
+        let mut store = Self {
+            name: names.join(" "),
+            tables: BTreeMap::new(),
+            broken: Vec::new(),
+            recovers: options.recovers(),
+            findings: Vec::new(),
+        };
         let mut newest: BTreeMap<i64, TabletReader> = BTreeMap::new();
         for root in folders {
             for folder in find_tablets(root)? {
@@ -51,7 +73,8 @@ impl Tablets {
                     Err(error) => {
                         let path = folder.path.display().to_string();
                         store.findings.push(Finding::from_error(&error, &path, None));
-                        store.broken.push((folder, error));
+                        let table_id = folder.meta(options.limits()).ok().map(|meta| meta.table_id);
+                        store.broken.push(Broken { folder, error, table_id });
                     }
                 }
             }
@@ -110,12 +133,23 @@ impl Tablets {
     }
 
     fn dataset(&self, name: &str, tablets: &[TabletReader]) -> Result<DatasetRef> {
-        // A table with a part missing would be taken for all of it.
-        if let Some((folder, error)) = self.broken.first() {
-            let message = format!("a tablet cannot be read, and so no table is known to be whole: {error}");
-            return Err(Error::invalid(message).at(&folder.path.display().to_string(), 0, ""));
+        let mut parts = tablets.to_vec();
+        for broken in self.broken.iter().filter(|broken| broken.may_be_of(tablets)) {
+            // A table with a part missing would be taken for all of it.
+            if !self.recovers {
+                let message = match broken.table_id {
+                    Some(_) => format!("a tablet of table {name} cannot be read: {}", broken.error),
+                    None => format!(
+                        "a tablet cannot be read, and may be one of table {name}: {}; `salvage` gives what is left",
+                        broken.error
+                    ),
+                };
+                return Err(Error::invalid(message).at(&broken.folder.path.display().to_string(), 0, ""));
+            }
+            let error = Error::invalid(broken.error.to_string());
+            parts.extend(tablets.first().map(|like| like.lost_like(&broken.folder, error)));
         }
-        match tablets {
+        match parts.as_slice() {
             [only] => Ok(Arc::new(only.clone())),
             several => {
                 let parts = several.iter().map(|tablet| Arc::new(tablet.clone()) as DatasetRef).collect();
@@ -148,8 +182,9 @@ impl Store for Tablets {
         };
         match (found, self.broken.first()) {
             (Some((name, tablets)), _) => self.dataset(name, tablets),
-            (None, Some((folder, error))) => {
-                Err(Error::invalid(error.to_string()).at(&folder.path.display().to_string(), 0, ""))
+            (None, Some(broken)) => {
+                let folder = broken.folder.path.display().to_string();
+                Err(Error::invalid(broken.error.to_string()).at(&folder, 0, ""))
             }
             (None, None) => {
                 let message = format!("no table \"{}\"; there are: {}", name.unwrap_or_default(), known());
@@ -183,14 +218,14 @@ impl Store for Tablets {
                 });
             }
         }
-        entries.extend(self.broken.iter().map(|(folder, error)| Entry {
-            path: folder.path.display().to_string(),
+        entries.extend(self.broken.iter().map(|broken| Entry {
+            path: broken.folder.path.display().to_string(),
             format: Some("doris tablet".to_string()),
             rows: None,
             bytes: 0,
             columns: None,
             details: Vec::new(),
-            state: State::Problem(error.to_string()),
+            state: State::Problem(broken.error.to_string()),
         }));
         entries
     }

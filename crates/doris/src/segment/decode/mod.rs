@@ -24,6 +24,7 @@ use arrow_select::take::take;
 use pilaster_core::{Error, Limits, Result};
 
 use super::cells::Cell;
+use super::column_meta::starrocks;
 use super::page::Page;
 use super::types::Encoding;
 use crate::messages::required;
@@ -76,6 +77,9 @@ impl PageShape {
     /// Decodes a page; `words` is asked for the dictionary if the page needs it.
     pub fn decode(&self, page: &Page, words: FindWords<'_>) -> Result<DecodedPage> {
         let footer = required(page.footer.data_page_footer, "data_page_footer")?;
+        if footer.format_version.is_some() {
+            return Err(starrocks());
+        }
         let first_row = required(footer.first_ordinal, "first_ordinal")?;
         let num_values = required(footer.num_values, "num_values")?;
         let rows = u32::try_from(num_values)

@@ -26,6 +26,7 @@ fn footer(rows: u64, null_bytes: usize, uncompressed: usize) -> PageFooterPb {
             num_values: Some(rows),
             nullmap_size: Some(null_bytes as u32),
             next_array_item_ordinal: None,
+            format_version: None,
         }),
         ..PageFooterPb::default()
     }

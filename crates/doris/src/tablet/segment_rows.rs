@@ -1,0 +1,139 @@
+//! The rows of one segment of a tablet.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow_row::RowConverter;
+use arrow_schema::{DataType, SchemaRef};
+use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
+use pilaster_core::{BatchReader, LossLog, LostRows, Result};
+
+use super::doubts::Doubts;
+use crate::schema::VERSION_COLUMN;
+
+/// Rows in the tablet's schema and with the version of their rowset.
+pub(super) struct SegmentRows {
+    pub reader: BatchReader,
+    pub schema: SchemaRef,
+    pub version: i64,
+    /// Position of the first row in the tablet.
+    pub first_row: u64,
+    /// What the segment has lost so far, if it goes on over damage.
+    pub log: Option<Arc<LossLog>>,
+}
+
+impl SegmentRows {
+    /// The next rows, and their positions in the segment if the reader was asked for them.
+    pub fn next(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
+        let Some(batch) = self.reader.next().transpose()? else { return Ok(None) };
+        let mut columns = batch.columns().to_vec();
+        let positions = if columns.len() > self.schema.fields().len() { columns.pop() } else { None };
+        for (field, column) in self.schema.fields().iter().zip(&mut columns) {
+            if field.name() == VERSION_COLUMN && field.data_type() == &DataType::Int64 {
+                *column = Arc::new(Int64Array::from(vec![self.version; batch.num_rows()]));
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        Ok(Some((batch, positions)))
+    }
+
+    /// Notes in `all` what was lost, with positions in the tablet.
+    pub fn report_losses(&self, all: &LossLog) {
+        for lost in self.log.iter().flat_map(|log| log.losses()) {
+            let shift = |row: u64| row.saturating_add(self.first_row);
+            all.add(LostRows { rows: shift(lost.rows.start)..shift(lost.rows.end), ..lost });
+        }
+    }
+}
+
+/// The rows of a segment to be merged with those of others.
+pub(super) struct MergedSegment {
+    rows: SegmentRows,
+    keys: KeyColumns,
+    /// The losses of the whole tablet, and the keys that they leave uncertain.
+    losses: Option<(Arc<LossLog>, Arc<Doubts>)>,
+    /// Position up to which everything is given or known to be lost, and the key of the last row given.
+    next_position: u64,
+    last_key: Option<Vec<u8>>,
+}
+
+/// Where the key columns stand, and how they become bytes.
+#[derive(Clone)]
+pub(super) struct KeyColumns {
+    pub columns: Vec<usize>,
+    pub converter: Arc<RowConverter>,
+}
+
+impl KeyColumns {
+    fn encode(&self, batch: &RecordBatch, keys: &mut Keys) -> Result<()> {
+        let columns: Vec<_> = self.columns.iter().map(|key| Arc::clone(batch.column(*key))).collect();
+        let rows = self.converter.convert_columns(&columns)?;
+        keys.clear(rows.num_rows());
+        for row in &rows {
+            keys.push(|bytes| {
+                bytes.extend_from_slice(row.as_ref());
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl MergedSegment {
+    pub fn new(rows: SegmentRows, keys: KeyColumns, losses: Option<(Arc<LossLog>, Arc<Doubts>)>) -> Self {
+        Self { rows, keys, losses, next_position: 0, last_key: None }
+    }
+
+    /// Adds the keys that rows lost before or between these may have.
+    fn note_doubts(&mut self, positions: Option<&ArrayRef>, keys: &Keys) {
+        let (Some((_, doubts)), Some(log)) = (&self.losses, &self.rows.log) else { return };
+        let positions = positions.and_then(|positions| positions.as_primitive_opt::<UInt64Type>());
+        let positions = positions.map(|positions| positions.values().as_ref()).unwrap_or_default();
+        let end = positions.last().map_or(u64::MAX, |last| last.saturating_add(1));
+        for lost in log.losses() {
+            if lost.rows.start < self.next_position || lost.rows.start >= end {
+                continue;
+            }
+            let row = positions.partition_point(|position| *position < lost.rows.start);
+            let before = (row < keys.len()).then(|| keys.get(row).to_vec());
+            let after = match row.checked_sub(1) {
+                Some(row) => Some(keys.get(row).to_vec()),
+                None => self.last_key.clone(),
+            };
+            doubts.add(after, before);
+        }
+        self.next_position = end;
+        if let Some(last) = keys.len().checked_sub(1) {
+            self.last_key = Some(keys.get(last).to_vec());
+        }
+    }
+}
+
+impl KeyedRows for MergedSegment {
+    fn first_key(&self) -> &[u8] {
+        &[]
+    }
+
+    fn next(&mut self, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
+        let mut own = Keys::default();
+        let keys = keys.unwrap_or(&mut own);
+        keys.clear(0);
+        loop {
+            let Some((batch, positions)) = self.rows.next()? else {
+                self.note_doubts(None, keys);
+                if let Some((all, _)) = &self.losses {
+                    self.rows.report_losses(all);
+                }
+                return Ok(None);
+            };
+            if batch.num_rows() > 0 {
+                self.keys.encode(&batch, keys)?;
+                self.note_doubts(positions.as_ref(), keys);
+                return Ok(Some(SomeRows { count: batch.num_rows(), arrays: batch.columns().to_vec() }));
+            }
+        }
+    }
+}
