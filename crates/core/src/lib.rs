@@ -42,6 +42,8 @@ pub mod merge;
 pub mod positional;
 pub mod predicate;
 pub mod progress;
+pub mod protobuf;
+pub mod rocks;
 pub mod rows;
 pub mod salvage;
 pub mod source;

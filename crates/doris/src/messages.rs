@@ -4,17 +4,7 @@
 //! is optional here, also the required ones, because prost reads a missing required field as zero and the format says
 //! that is corruption; [`required`] turns absence into an error.
 
-use pilaster_core::{Error, Result};
-
-/// A required field, or the error that names it.
-pub(crate) fn required<T>(field: Option<T>, name: &str) -> Result<T> {
-    field.ok_or_else(|| Error::corrupt(format!("the required field {name}"), "a message without it"))
-}
-
-/// Parses a message.
-pub(crate) fn parse<M: prost::Message + Default>(bytes: &[u8], name: &str) -> Result<M> {
-    M::decode(bytes).map_err(|error| Error::corrupt(format!("a {name} message"), error))
-}
+pub(crate) use pilaster_core::protobuf::{parse, required};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SegmentFooterPb {

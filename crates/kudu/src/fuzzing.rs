@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pilaster_core::Limits;
 use pilaster_core::source::MemorySource;
+use pilaster_core::{Limits, rocks};
 
 use crate::cfile::CFileReaderOptions;
-use crate::fs::{Pbc, parse_block_records, parse_rocks_log};
+use crate::fs::{Pbc, parse_block_records};
 use crate::tablet::{DeltaFile, TabletMetadata, parse_damaged_superblock};
 use crate::wal::{parse_rows, parse_segment};
 
@@ -57,7 +57,7 @@ pub fn delta_file(bytes: &[u8]) {
 
 /// The log of a RocksDB.
 pub fn rocks_log(bytes: &[u8]) {
-    parse_rocks_log(bytes);
+    let _ = rocks::read_log(bytes, 0, &mut rocks::Pairs::new());
 }
 
 /// An array cell.
@@ -91,20 +91,6 @@ mod tests {
         bytes
     }
 
-    /// A RocksDB log whose fragments check.
-    fn rocks_log_of(batches: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for batch in batches {
-            let mut covered = vec![1];
-            covered.extend(batch);
-            let crc = crc32c(&covered).rotate_right(15).wrapping_add(0xa282_ead8);
-            bytes.extend(crc.to_le_bytes());
-            bytes.extend((batch.len() as u16).to_le_bytes());
-            bytes.extend(covered);
-        }
-        bytes
-    }
-
     fn any_bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(any::<u8>(), 0..most)
     }
@@ -133,7 +119,7 @@ mod tests {
 
         #[test]
         fn any_batches_in_sound_rocksdb_logs(batches in prop::collection::vec(any_bytes(60), 0..6)) {
-            rocks_log(&rocks_log_of(&batches));
+            rocks_log(&pilaster_testing::rocksdb_log(&batches));
         }
     }
 }

@@ -52,3 +52,20 @@ pub fn memory(name: &str, bytes: impl Into<bytes::Bytes>) -> SourceRef {
 pub fn batches(scan: Scan<'_>) -> Result<Vec<RecordBatch>> {
     scan.read()?.map(|batch| batch.map_err(Into::into)).collect()
 }
+
+/// A log of RocksDB, or a manifest, of these records, each in one fragment that checks.
+///
+/// # Panics
+/// If a record has 64 KiB or more.
+pub fn rocksdb_log(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for record in records {
+        let covered: Vec<u8> = std::iter::once(1).chain(record.iter().copied()).collect();
+        let masked = pilaster_encoding::checksum::crc32c(&covered).rotate_right(15).wrapping_add(0xa282_ead8);
+        let Ok(length) = u16::try_from(record.len()) else { panic!("a record of {} bytes", record.len()) };
+        bytes.extend(masked.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(covered);
+    }
+    bytes
+}

@@ -1,6 +1,7 @@
-//! Where tablets lie: snapshot folders, trash, and backup repositories.
+//! Where tablets lie: storage roots, snapshot folders, trash, and backup repositories.
 //!
 //! ```text
+//! <storage root>/data/<shard>/<tablet id>/<schema hash>/<rowset id>_<segment>.dat, with <storage root>/meta
 //! <anything>/<tablet id>/<schema hash>/<tablet id>.hdr, <rowset id>_<segment>.dat
 //! <repository>/…/__<tablet id>/__<tablet id>.hdr.<md5>, __<rowset id>_<segment>.dat.<md5>
 //! ```
@@ -8,10 +9,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result};
 
+use super::database;
+use super::messages::TabletMetaPb;
 use super::meta::TabletMeta;
 
 /// How the names of metadata files end.
@@ -26,24 +30,20 @@ const MAX_ENTRIES: usize = 200_000;
 const MD5_DIGITS: usize = 32;
 
 /// A folder with the files of a tablet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct TabletFolder {
     /// The folder.
     pub path: PathBuf,
     /// Files by their name in Doris: the names of a repository carry a mark and a checksum.
     pub files: HashMap<String, PathBuf>,
+    /// Its metadata, where a database has it and no file.
+    stored: Option<Arc<TabletMetaPb>>,
 }
 
 impl TabletFolder {
     /// The files of a folder, if the metadata of a tablet is among them.
     pub fn of(path: &Path) -> Option<Self> {
-        let mut files = HashMap::new();
-        for entry in fs::read_dir(path).ok()?.flatten() {
-            if let Some(name) = entry.file_name().to_str() {
-                files.insert(original_name(name).to_string(), entry.path());
-            }
-        }
-        let found = Self { path: path.to_path_buf(), files };
+        let found = Self { path: path.to_path_buf(), files: files_in(path)?, stored: None };
         [HEADER, JSON_HEADER].iter().any(|ending| found.has(ending)).then_some(found)
     }
 
@@ -56,6 +56,10 @@ impl TabletFolder {
     /// # Errors
     /// If there is none, or several, or it is damaged.
     pub fn meta(&self, limits: &Limits) -> Result<TabletMeta> {
+        if let Some(message) = &self.stored {
+            let at = self.path.display().to_string();
+            return TabletMeta::from_message(message.as_ref().clone()).at(&at, 0, "tablet metadata");
+        }
         let (path, is_json) = self.header()?;
         let name = path.display().to_string();
         let bytes = fs::read(path).at(&name, 0, "")?;
@@ -82,6 +86,33 @@ impl TabletFolder {
     }
 }
 
+/// Files by their name in Doris.
+fn files_in(folder: &Path) -> Option<HashMap<String, PathBuf>> {
+    let mut files = HashMap::new();
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        if let Some(name) = entry.file_name().to_str() {
+            files.insert(original_name(name).to_string(), entry.path());
+        }
+    }
+    Some(files)
+}
+
+/// The tablets that the database of a storage root knows. Those without a folder have no file left.
+fn stored_tablets(root: &Path, database: &Path, limits: &Limits) -> Result<Vec<TabletFolder>> {
+    let mut shards: Vec<PathBuf> =
+        fs::read_dir(root.join("data")).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    shards.sort();
+    let mut found = Vec::new();
+    for (id, tablet) in database::tablets(database, limits)? {
+        let folders = shards.iter().map(|shard| shard.join(id.to_string()).join(&tablet.schema_hash));
+        let path = folders.clone().find(|folder| folder.is_dir());
+        let path = path.or_else(|| folders.clone().next()).unwrap_or_else(|| root.join("data"));
+        let files = files_in(&path).unwrap_or_default();
+        found.push(TabletFolder { path, files, stored: Some(Arc::new(tablet.message)) });
+    }
+    Ok(found)
+}
+
 /// A name as Doris gave it: in a repository it is `__name.md5`.
 fn original_name(name: &str) -> &str {
     let stored = name.strip_prefix("__").and_then(|rest| rest.rsplit_once('.'));
@@ -96,10 +127,13 @@ fn original_name(name: &str) -> &str {
 /// Every folder of a tablet in `root`, by path.
 ///
 /// # Errors
-/// If `root` cannot be read.
-pub fn find_tablets(root: &Path) -> Result<Vec<TabletFolder>> {
+/// If `root` cannot be read, or is a storage root whose database cannot.
+pub fn find_tablets(root: &Path, limits: &Limits) -> Result<Vec<TabletFolder>> {
     fs::read_dir(root).at(&root.display().to_string(), 0, "")?;
     let (mut found, mut left) = (Vec::new(), MAX_ENTRIES);
+    if let Some(database) = database::of_root(root) {
+        found = stored_tablets(root, &database, limits)?;
+    }
     walk(root, DEPTH, &mut left, &mut |folder| {
         found.push(folder);
         true
@@ -110,6 +144,9 @@ pub fn find_tablets(root: &Path) -> Result<Vec<TabletFolder>> {
 
 /// Whether there is a tablet in `root`.
 pub fn has_tablets(root: &Path) -> bool {
+    if database::of_root(root).is_some() {
+        return true;
+    }
     let (mut found, mut left) = (false, MAX_ENTRIES);
     walk(root, DEPTH, &mut left, &mut |_| {
         found = true;
@@ -163,6 +200,6 @@ mod tests {
         assert!(!has_tablets(root.path()));
         fs::write(tablet.join("7.hdr"), b"").unwrap();
         assert!(has_tablets(root.path()));
-        assert_eq!(find_tablets(root.path()).unwrap()[0].path, tablet);
+        assert_eq!(find_tablets(root.path(), &Limits::default()).unwrap()[0].path, tablet);
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct ColumnPb {
 pub(crate) struct RowsetMetaPb {
     #[prost(int64, optional, tag = "1")]
     pub rowset_id: Option<i64>,
+    #[prost(int64, optional, tag = "3")]
+    pub tablet_id: Option<i64>,
     #[prost(int32, optional, tag = "6")]
     #[serde(deserialize_with = "json::rowset_type")]
     pub rowset_type: Option<i32>,

@@ -138,7 +138,7 @@ impl TabletMeta {
         Self::from_message(message)
     }
 
-    fn from_message(meta: TabletMetaPb) -> Result<Self> {
+    pub(super) fn from_message(meta: TabletMetaPb) -> Result<Self> {
         if meta.encryption_algorithm.unwrap_or(0) != 0 {
             return Err(Error::unsupported("an encrypted tablet"));
         }
@@ -217,7 +217,7 @@ fn chain<'a>(rowsets: &[&'a RowsetMeta], last: i64) -> Option<Vec<&'a RowsetMeta
 }
 
 /// The message of a `.hdr` file, its length and checksum compared.
-fn open_header(hdr: &[u8]) -> Result<&[u8]> {
+pub(super) fn open_header(hdr: &[u8]) -> Result<&[u8]> {
     let cut = || Error::corrupt("a tablet header", format!("a file of {} bytes", hdr.len()));
     let word = |at: usize| {
         hdr.get(at..)

@@ -3,12 +3,14 @@
 //! | module | what |
 //! | --- | --- |
 //! | `layout` | where tablets lie |
+//! | `database` | the metadata of a whole storage root |
 //! | `meta`, `messages`, `json` | the `.hdr` file or its JSON form: schema, rowsets, versions, replaced rows |
 //! | `delete_predicate` | conditions that remove rows of older rowsets |
 //! | `merge`, `unions` | rows of equal keys made one |
 //! | `doubts` | keys that lost rows leave uncertain |
 //! | `reader`, `scan`, `segment_rows` | the dataset |
 
+mod database;
 mod delete_predicate;
 mod doubts;
 mod json;

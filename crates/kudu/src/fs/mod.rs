@@ -22,7 +22,6 @@ mod naming;
 mod new_root;
 mod pbc;
 mod rocks_blocks;
-mod rocks_log;
 mod roots;
 mod scavenge;
 
@@ -30,8 +29,6 @@ mod scavenge;
 pub(crate) use log_blocks::parse_block_records;
 #[cfg(test)]
 pub(crate) use pbc::tests::file_of;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use rocks_log::parse_rocks_log;
 
 pub use block_writer::BlockManager;
 pub(crate) use block_writer::{BlockWriter, WrittenBlock};

@@ -4,15 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pilaster_core::verify::Severity;
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Result, rocks};
 
 use super::blocks::{BlockMap, BlockPlace};
-use super::rocks_log;
 use crate::messages::{self, BlockRecordPb, required};
 
 /// Adds the blocks of a data directory (`<root>/data`).
 pub(super) fn add_blocks(data: &Path, limits: &Limits, map: &mut BlockMap) -> Result<()> {
-    for (key, value) in pairs(&data.join("rdb"), limits)? {
+    for (key, value) in rocks::read(&data.join("rdb"), rocks::DEFAULT_FAMILY, limits)? {
         match parse(data, &key, &value) {
             Ok((id, place)) => {
                 let size = std::fs::metadata(&place.file).map(|metadata| metadata.len()).unwrap_or_default();
@@ -27,32 +26,6 @@ pub(super) fn add_blocks(data: &Path, limits: &Limits, map: &mut BlockMap) -> Re
         }
     }
     Ok(())
-}
-
-#[cfg(feature = "rocksdb")]
-fn pairs(folder: &Path, limits: &Limits) -> Result<rocks_log::Pairs> {
-    match rocks_log::read_logs(folder, limits) {
-        Err(error) if matches!(error.kind(), pilaster_core::ErrorKind::Unsupported { .. }) => {
-            read_tables(folder)
-        }
-        other => other,
-    }
-}
-
-#[cfg(not(feature = "rocksdb"))]
-fn pairs(folder: &Path, limits: &Limits) -> Result<rocks_log::Pairs> {
-    rocks_log::read_logs(folder, limits)
-}
-
-/// Reads the database through RocksDB itself, without writing to it.
-#[cfg(feature = "rocksdb")]
-fn read_tables(folder: &Path) -> Result<rocks_log::Pairs> {
-    let name = folder.display().to_string();
-    let failed = |error: rocksdb::Error| Error::from(std::io::Error::other(error)).at(&name, 0, "");
-    let database =
-        rocksdb::DB::open_for_read_only(&rocksdb::Options::default(), folder, false).map_err(failed)?;
-    let pairs = database.iterator(rocksdb::IteratorMode::Start);
-    pairs.map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(failed)).collect()
 }
 
 fn parse(data: &Path, key: &[u8], value: &[u8]) -> Result<(u64, BlockPlace)> {

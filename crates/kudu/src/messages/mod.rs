@@ -16,14 +16,4 @@ pub(crate) use log::*;
 pub(crate) use schema::*;
 pub(crate) use superblock::*;
 
-use pilaster_core::{Error, Result};
-
-/// A required field, or the error that names it.
-pub(crate) fn required<T>(field: Option<T>, name: &str) -> Result<T> {
-    field.ok_or_else(|| Error::corrupt(format!("the required field {name}"), "a message without it"))
-}
-
-/// Parses a message.
-pub(crate) fn parse<M: prost::Message + Default>(bytes: &[u8], name: &str) -> Result<M> {
-    M::decode(bytes).map_err(|error| Error::corrupt(format!("a {name} message"), error))
-}
+pub(crate) use pilaster_core::protobuf::{parse, required};

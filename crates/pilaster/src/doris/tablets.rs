@@ -67,7 +67,7 @@ impl Tablets {
         };
         let mut newest: BTreeMap<i64, TabletReader> = BTreeMap::new();
         for root in folders {
-            for folder in find_tablets(root)? {
+            for folder in find_tablets(root, options.limits())? {
                 match TabletReader::open(&folder, &tablet_options) {
                     Ok(tablet) => store.keep_newest(tablet, &mut newest),
                     Err(error) => {

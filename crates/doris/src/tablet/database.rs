@@ -1,0 +1,199 @@
+//! The metadata of a storage root: a RocksDB beside the data.
+//!
+//! ```text
+//! <root>/meta, column family "meta"
+//! tabletmeta_<tablet id>_<schema hash>, old: hdr_…   TabletMetaPB, as of its last checkpoint
+//! rst_<tablet uid>_<rowset id>                       RowsetMetaPB: visible ones may be younger than the checkpoint
+//! dlb_ | u64 BE tablet id | u64 BE version           DeleteBitmapPB whose entries are all of this version
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result, rocks};
+
+use super::messages::{DeleteBitmapPb, RowsetMetaPb, TabletMetaPb};
+use crate::messages;
+
+const FAMILY: &str = "meta";
+const TABLET_KEYS: [&str; 2] = ["tabletmeta_", "hdr_"];
+const ROWSET_KEY: &[u8] = b"rst_";
+const DELETES_KEY: &[u8] = b"dlb_";
+
+/// Where the database of a storage root is, if `root` is one.
+pub(super) fn of_root(root: &Path) -> Option<PathBuf> {
+    let database = root.join("meta");
+    (rocks::is_database(&database) && root.join("data").is_dir()).then_some(database)
+}
+
+/// A tablet that a database knows: the name of its folder, and what is known of it.
+pub(super) struct StoredTablet {
+    pub schema_hash: String,
+    pub message: TabletMetaPb,
+}
+
+/// Every tablet of a database, by its id.
+pub(super) fn tablets(database: &Path, limits: &Limits) -> Result<BTreeMap<i64, StoredTablet>> {
+    let name = database.display().to_string();
+    let pairs = rocks::read(database, FAMILY, limits)?;
+    let mut tablets = BTreeMap::new();
+    for (key, value) in &pairs {
+        if let Some((id, schema_hash)) = tablet_key(key) {
+            limits.metadata(value.len() as u64).at(&name, 0, "tablet metadata")?;
+            let message: TabletMetaPb =
+                messages::parse(value, "TabletMetaPB").at(&name, 0, "tablet metadata")?;
+            tablets.insert(id, StoredTablet { schema_hash, message });
+        }
+    }
+    for (key, value) in &pairs {
+        let added = if key.starts_with(ROWSET_KEY) {
+            add_rowset(value, &mut tablets)
+        } else if let Some(rest) = key.strip_prefix(DELETES_KEY) {
+            add_deletes(rest, value, &mut tablets)
+        } else {
+            Ok(())
+        };
+        added.at(&name, 0, "tablet metadata")?;
+    }
+    Ok(tablets)
+}
+
+fn tablet_key(key: &[u8]) -> Option<(i64, String)> {
+    let text = std::str::from_utf8(key).ok()?;
+    let rest = TABLET_KEYS.iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    let (id, schema_hash) = rest.split_once('_')?;
+    // It becomes part of a path.
+    let is_number =
+        schema_hash.strip_prefix('-').unwrap_or(schema_hash).bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some((id.parse().ok()?, schema_hash.to_string()))
+}
+
+/// Rowsets that are younger than the checkpoint of their tablet.
+fn add_rowset(value: &[u8], tablets: &mut BTreeMap<i64, StoredTablet>) -> Result<()> {
+    let rowset: RowsetMetaPb = messages::parse(value, "RowsetMetaPB")?;
+    let tablet = rowset.tablet_id.and_then(|id| tablets.get_mut(&id));
+    if let Some(StoredTablet { message, .. }) = tablet {
+        let is_same = |known: &RowsetMetaPb| {
+            (known.rowset_id, &known.rowset_id_v2) == (rowset.rowset_id, &rowset.rowset_id_v2)
+        };
+        if !message.rs_metas.iter().chain(&message.stale_rs_metas).any(is_same) {
+            message.rs_metas.push(rowset);
+        }
+    }
+    Ok(())
+}
+
+/// Rows that newer ones replaced, at one version.
+fn add_deletes(key: &[u8], value: &[u8], tablets: &mut BTreeMap<i64, StoredTablet>) -> Result<()> {
+    let number = |bytes: Option<&[u8; 8]>| bytes.map(|eight| i64::from_be_bytes(*eight));
+    let (Some(tablet), Some(version), 16) = (number(key.first_chunk()), number(key.last_chunk()), key.len())
+    else {
+        return Err(Error::corrupt(
+            "the ids of a tablet and a version",
+            format!("\"{}\"", key.escape_ascii()),
+        ));
+    };
+    let Some(StoredTablet { message, .. }) = tablets.get_mut(&tablet) else { return Ok(()) };
+    let added: DeleteBitmapPb = messages::parse(value, "DeleteBitmapPB")?;
+    let all = message.delete_bitmap.get_or_insert_default();
+    all.versions.extend(std::iter::repeat_n(version, added.rowset_ids.len()));
+    all.rowset_ids.extend(added.rowset_ids);
+    all.segment_ids.extend(added.segment_ids);
+    all.segment_delete_bitmaps.extend(added.segment_delete_bitmaps);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::tablet::meta::open_header;
+    use crate::tablet::{TabletFolder, TabletOptions, TabletReader, find_tablets};
+
+    fn put(key: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut batch = [&[0; 8][..], &1u32.to_le_bytes(), &[5, 2]].concat();
+        for text in [key, value] {
+            pilaster_encoding::varint::write_u32(&mut batch, u32::try_from(text.len()).unwrap());
+            batch.extend_from_slice(text);
+        }
+        batch
+    }
+
+    /// A tablet's metadata as a database has it between two checkpoints: its newest rowset and its deleted rows apart.
+    fn records(mut message: TabletMetaPb) -> Vec<Vec<u8>> {
+        let id = message.tablet_id.unwrap();
+        let mut records = Vec::new();
+        let mut newest = message.rs_metas.pop().unwrap();
+        newest.tablet_id = Some(id);
+        records.push(put(b"rst_0000000000000001-0000000000000002_x", &newest.encode_to_vec()));
+        // One that is known already, and one that is not yet visible.
+        let mut known = message.rs_metas[0].clone();
+        known.tablet_id = Some(id);
+        records.push(put(b"rst_0000000000000001-0000000000000002_y", &known.encode_to_vec()));
+        let prepared =
+            RowsetMetaPb { rowset_id: Some(77), rowset_id_v2: None, rowset_state: Some(0), ..newest };
+        records.push(put(b"rst_0000000000000001-0000000000000002_z", &prepared.encode_to_vec()));
+        let deleted = message.delete_bitmap.take().unwrap_or_default();
+        let mut by_version: BTreeMap<i64, DeleteBitmapPb> = BTreeMap::new();
+        for (at, version) in deleted.versions.iter().enumerate() {
+            let of_version = by_version.entry(*version).or_default();
+            of_version.rowset_ids.push(deleted.rowset_ids[at].clone());
+            of_version.segment_ids.push(deleted.segment_ids[at]);
+            of_version.segment_delete_bitmaps.push(deleted.segment_delete_bitmaps[at].clone());
+        }
+        for (version, of_version) in by_version {
+            let key = [b"dlb_".as_slice(), &id.to_be_bytes(), &version.to_be_bytes()].concat();
+            records.push(put(&key, &of_version.encode_to_vec()));
+        }
+        let key = format!("tabletmeta_{id}_{}", message.schema_hash.unwrap_or(0));
+        records.push(put(key.as_bytes(), &message.encode_to_vec()));
+        records
+    }
+
+    fn rows(folder: &TabletFolder) -> Vec<String> {
+        let tablet = TabletReader::open(folder, &TabletOptions::default()).unwrap();
+        let batches = pilaster_testing::batches(pilaster_core::Dataset::scan(&tablet)).unwrap();
+        batches.iter().map(|batch| format!("{batch:?}")).collect()
+    }
+
+    #[test]
+    fn a_storage_root_gives_the_rows_of_its_tablets() {
+        let Some(goldens) = pilaster_testing::goldens("doris") else { return };
+        let limits = Limits::default();
+        let (mut count, mut deletes) = (0, 0);
+        for original in find_tablets(&goldens.join("tablet/unique_mow"), &limits)
+            .into_iter()
+            .chain(find_tablets(&goldens.join("tablet/aggregate"), &limits))
+            .flatten()
+        {
+            let root = tempfile::tempdir().unwrap();
+            let header = original.files.iter().find(|(name, _)| name.ends_with(".hdr")).unwrap().1;
+            let header = std::fs::read(header).unwrap();
+            let message: TabletMetaPb =
+                messages::parse(open_header(&header).unwrap(), "TabletMetaPB").unwrap();
+            deletes += message.delete_bitmap.as_ref().map_or(0, |deleted| deleted.versions.len());
+            let (id, hash) = (message.tablet_id.unwrap(), message.schema_hash.unwrap_or(0));
+            let folder = root.path().join(format!("data/7/{id}/{hash}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            for (name, path) in original.files.iter().filter(|(name, _)| name.ends_with(".dat")) {
+                std::fs::copy(path, folder.join(name)).unwrap();
+            }
+            let database = root.path().join("meta");
+            std::fs::create_dir_all(&database).unwrap();
+            let family = b"\xc8\x01\x02\xc9\x01\x04meta".to_vec();
+            std::fs::write(database.join("CURRENT"), b"MANIFEST-000001\n").unwrap();
+            std::fs::write(database.join("MANIFEST-000001"), pilaster_testing::rocksdb_log(&[family]))
+                .unwrap();
+            std::fs::write(database.join("000002.log"), pilaster_testing::rocksdb_log(&records(message)))
+                .unwrap();
+            let found = find_tablets(root.path(), &limits).unwrap();
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].path, folder);
+            assert_eq!(rows(&found[0]), rows(&original));
+            count += 1;
+        }
+        assert!(count == 2 && deletes > 0, "{count} tablets, {deletes} entries of deleted rows");
+    }
+}
