@@ -15,10 +15,12 @@ use std::fmt::Write;
 use pilaster_core::{Error, Result};
 
 use crate::decimal;
+pub use crate::jsonb_writer::from_text;
+pub(crate) use crate::jsonb_writer::{Container, append_document, append_key, append_key_id, append_sized};
 
-const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 1;
 /// The key id that stands for an empty key.
-const EMPTY_KEY: u16 = u16::MAX;
+pub(crate) const EMPTY_KEY: u16 = u16::MAX;
 
 /// The text of a document; an empty cell is JSON's null.
 ///
@@ -47,6 +49,11 @@ pub(crate) fn open(document: &[u8]) -> Result<Option<Input<'_>>> {
         Some((&VERSION, rest)) => Ok(Some(Input(rest))),
         Some((&other, _)) => Err(Error::corrupt("JSONB of version 1", other)),
     }
+}
+
+/// A value without the version before it.
+pub(crate) fn bare(value: &[u8]) -> Input<'_> {
+    Input(value)
 }
 
 /// What is left of a document.
@@ -107,6 +114,46 @@ impl<'a> Input<'a> {
             EMPTY_KEY => String::new(),
             id => id.to_string(),
         })
+    }
+}
+
+/// A value of a document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'a> {
+    Null,
+    Bool(bool),
+    Integer(i128),
+    Double(f64),
+    /// Text, if the document was made from text.
+    String(&'a [u8]),
+    Object(Input<'a>),
+    Array(Input<'a>),
+    /// What no JSON text becomes.
+    Other,
+}
+
+impl<'a> Input<'a> {
+    /// The next value, and all its bytes.
+    pub fn value(&mut self) -> Result<(Value<'a>, &'a [u8])> {
+        let start = self.0;
+        let [kind] = self.array()?;
+        let value = match kind {
+            0 => Value::Null,
+            1 => Value::Bool(true),
+            2 => Value::Bool(false),
+            3 => Value::Integer(i8::from_le_bytes(self.array()?).into()),
+            4 => Value::Integer(i16::from_le_bytes(self.array()?).into()),
+            5 => Value::Integer(i32::from_le_bytes(self.array()?).into()),
+            6 => Value::Integer(i64::from_le_bytes(self.array()?).into()),
+            7 => Value::Double(f64::from_le_bytes(self.array()?)),
+            8 => Value::String(self.sized()?),
+            10 => Value::Object(Input(self.sized()?)),
+            11 => Value::Array(Input(self.sized()?)),
+            12 => Value::Integer(i128::from_le_bytes(self.array()?)),
+            _ => Value::Other,
+        };
+        let bytes = start.len().saturating_sub(self.0.len());
+        Ok((value, start.get(..bytes).unwrap_or_default()))
     }
 }
 

@@ -43,9 +43,10 @@ pub mod fuzzing;
 pub mod index_file;
 mod json_text;
 pub mod jsonb;
+mod jsonb_writer;
 mod messages;
 pub mod schema;
 pub mod segment;
 pub mod tablet;
 
-pub use schema::{KeysType, SchemaColumn, TabletSchema};
+pub use schema::{KeysType, SchemaColumn, SchemaIndex, TabletSchema};

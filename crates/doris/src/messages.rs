@@ -1,8 +1,10 @@
 //! The protobuf messages of Doris's files.
 //!
-//! Written by hand: only the fields that mean something to a reader are named, the wire format skips the others. Every field
-//! is optional here, also the required ones, because prost reads a missing required field as zero and the format says
-//! that is corruption; [`required`] turns absence into an error.
+//! Written by hand: only the fields that mean something to a reader or that writers put there are named, the wire format
+//! skips the others. Every field is optional here, also the required ones, because prost reads a missing required field as
+//! zero and the format says that is corruption; [`required`] turns absence into an error.
+
+use std::collections::BTreeMap;
 
 pub(crate) use pilaster_core::protobuf::{parse, required};
 
@@ -88,17 +90,45 @@ pub(crate) struct ColumnMetaPb {
     pub num_rows: Option<u64>,
     #[prost(message, optional, tag = "13")]
     pub column_path_info: Option<PathInfoPb>,
+    #[prost(bytes = "vec", optional, tag = "14")]
+    pub default_value: Option<Vec<u8>>,
     #[prost(int32, optional, tag = "15")]
     pub precision: Option<i32>,
     #[prost(int32, optional, tag = "16")]
     pub frac: Option<i32>,
+    #[prost(bool, optional, tag = "18")]
+    pub result_is_nullable: Option<bool>,
     #[prost(string, optional, tag = "19")]
     pub function_name: Option<String>,
+    #[prost(int32, optional, tag = "20")]
+    pub be_exec_version: Option<i32>,
+    #[prost(message, optional, tag = "21")]
+    pub variant_statistics: Option<VariantStatisticsPb>,
+    #[prost(int32, optional, tag = "22")]
+    pub variant_max_subcolumns_count: Option<i32>,
+    #[prost(uint64, optional, tag = "23")]
+    pub none_null_size: Option<u64>,
+    #[prost(uint64, optional, tag = "24")]
+    pub compressed_data_bytes: Option<u64>,
+    #[prost(uint64, optional, tag = "25")]
+    pub uncompressed_data_bytes: Option<u64>,
+    #[prost(uint64, optional, tag = "26")]
+    pub raw_data_bytes: Option<u64>,
+    #[prost(bool, optional, tag = "27")]
+    pub variant_enable_doc_mode: Option<bool>,
     /// Written by StarRocks alone, as is the next.
     #[prost(bool, optional, tag = "30")]
     pub all_dict_encoded: Option<bool>,
     #[prost(uint64, optional, tag = "31")]
     pub total_mem_footprint: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct VariantStatisticsPb {
+    #[prost(btree_map = "string, uint32", tag = "2")]
+    pub sparse_column_non_null_size: BTreeMap<String, u32>,
+    #[prost(bool, optional, tag = "4")]
+    pub has_nested_group: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -111,6 +141,8 @@ pub(crate) struct PathInfoPb {
     pub has_nested: Option<bool>,
     #[prost(uint32, optional, tag = "4")]
     pub parent_unique_id: Option<u32>,
+    #[prost(bool, optional, tag = "5")]
+    pub is_typed: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -119,6 +151,8 @@ pub(crate) struct PathPartPb {
     pub key: Option<String>,
     #[prost(bool, optional, tag = "2")]
     pub is_nested: Option<bool>,
+    #[prost(uint32, optional, tag = "3")]
+    pub anonymous_array_level: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -185,6 +219,12 @@ pub(crate) struct ZoneMapPb {
     pub has_not_null: Option<bool>,
     #[prost(bool, optional, tag = "5")]
     pub pass_all: Option<bool>,
+    #[prost(bool, optional, tag = "6")]
+    pub has_positive_inf: Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    pub has_negative_inf: Option<bool>,
+    #[prost(bool, optional, tag = "8")]
+    pub has_nan: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -262,6 +302,8 @@ pub(crate) struct ShortKeyFooterPb {
     pub key_bytes: Option<u32>,
     #[prost(uint32, optional, tag = "3")]
     pub offset_bytes: Option<u32>,
+    #[prost(uint32, optional, tag = "4")]
+    pub segment_id: Option<u32>,
     #[prost(uint32, optional, tag = "5")]
     pub num_rows_per_block: Option<u32>,
     #[prost(uint32, optional, tag = "6")]

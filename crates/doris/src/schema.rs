@@ -16,8 +16,12 @@
 //! # Ok::<(), pilaster_core::Error>(())
 //! ```
 
+use std::collections::BTreeMap;
+
 use pilaster_core::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+
+use crate::segment::{Compression, StorageFormat};
 
 /// Name of the column that holds whole rows.
 pub const ROW_STORE_COLUMN: &str = "__DORIS_ROW_STORE_COL__";
@@ -60,6 +64,50 @@ pub struct TabletSchema {
     /// Unique ids of the columns rows are sorted by instead of the keys.
     #[serde(default)]
     pub cluster_key_uids: Vec<i32>,
+    /// Where segments describe their columns; the older way if it is not said.
+    #[serde(default)]
+    pub storage_format: Option<StorageFormat>,
+    /// Codec of pages; LZ4F if it is not said.
+    #[serde(default, deserialize_with = "compression")]
+    pub compression: Option<Compression>,
+    /// How often a bloom filter may be wrong.
+    #[serde(default)]
+    pub bf_fpp: Option<f64>,
+    /// Bytes of a data page.
+    #[serde(default)]
+    pub storage_page_size: Option<u32>,
+    /// Bytes of a dictionary page.
+    #[serde(default)]
+    pub storage_dict_page_size: Option<u32>,
+    /// Bytes of a page of the row store.
+    #[serde(default)]
+    pub row_store_page_size: Option<u32>,
+    /// Unique ids of the columns in the row store; all if there are none.
+    #[serde(default)]
+    pub row_store_column_unique_ids: Vec<i32>,
+    /// Indexes of columns.
+    #[serde(default)]
+    pub indexes: Vec<SchemaIndex>,
+}
+
+/// An index of a column that the table declares.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct SchemaIndex {
+    /// Its id.
+    #[serde(default)]
+    pub index_id: i64,
+    /// Its name.
+    #[serde(default)]
+    pub index_name: String,
+    /// `INVERTED`, `NGRAM_BF`, `ANN` …
+    #[serde(default)]
+    pub index_type: String,
+    /// The columns it is of.
+    #[serde(default, rename = "col_unique_id")]
+    pub column_unique_ids: Vec<i32>,
+    /// What else is declared, by name.
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
 }
 
 /// A column of a tablet.
@@ -102,10 +150,30 @@ pub struct SchemaColumn {
     /// The columns it is made of.
     #[serde(default)]
     pub children: Vec<SchemaColumn>,
+    /// Whether its pages have bloom filters.
+    #[serde(default)]
+    pub is_bf_column: bool,
+    /// Whether what the function of an AGG_STATE gives may be null.
+    #[serde(default)]
+    pub result_is_nullable: bool,
+    /// Version of the code that made an AGG_STATE.
+    #[serde(default)]
+    pub be_exec_version: Option<i32>,
+    /// How many paths of a VARIANT have columns of their own; any number if 0.
+    #[serde(default)]
+    pub variant_max_subcolumns_count: Option<i32>,
 }
 
 fn visible() -> bool {
     true
+}
+
+fn compression<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Compression>, D::Error> {
+    let Some(name) = Option::<String>::deserialize(json)? else { return Ok(None) };
+    match Compression::from_name(&name) {
+        Some(codec) => Ok(Some(codec)),
+        None => Err(serde::de::Error::custom(format!("no codec {name:?}"))),
+    }
 }
 
 impl TabletSchema {

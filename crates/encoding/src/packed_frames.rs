@@ -17,6 +17,8 @@ use crate::{DecodeError, Result};
 
 /// Bytes of the frame size and the count at the end.
 const TRAILER_BYTES: usize = 5;
+/// Values of a frame that is written.
+const FRAME_VALUES: usize = 128;
 const FORMAT_FROM_MINIMUM: u8 = 0;
 const FORMAT_ASCENDING: u8 = 1;
 const FORMAT_PLAIN: u8 = 2;
@@ -45,12 +47,7 @@ pub fn count(bytes: &[u8]) -> Result<usize> {
 /// # Ok::<(), pilaster_encoding::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8], width: usize, max_count: usize, out: &mut Vec<u8>) -> Result<()> {
-    let minimum_bytes = match width {
-        1..=4 => 4,
-        8 => 8,
-        16 => 16,
-        _ => return Err(DecodeError::new(0, "values of 1, 2, 3, 4, 8 or 16 bytes", width.to_string())),
-    };
+    let minimum_bytes = minimum_bytes(width)?;
     let (body, frame_size, count) = trailer(bytes)?;
     if count > max_count {
         return Err(DecodeError::new(bytes.len(), format!("at most {max_count} values"), count.to_string()));
@@ -91,6 +88,166 @@ pub fn decode(bytes: &[u8], width: usize, max_count: usize, out: &mut Vec<u8>) -
         return Err(DecodeError::new(at, "the end of the frames", format!("{} more bytes", rest.len())));
     }
     Ok(())
+}
+
+/// Builds frames, cell by cell.
+///
+/// A frame whose values ascend holds the steps between them (format 1), any other the distances from its minimum (format
+/// 0). Format 2 is never written: the original's reader and writer disagree about its size.
+///
+/// ```
+/// let mut encoder = pilaster_encoding::packed_frames::FrameEncoder::new(4, true)?;
+/// encoder.push(&[5, 0, 0, 0, 7, 0, 0, 0, 6, 0, 0, 0]);
+/// let mut bytes = Vec::new();
+/// encoder.finish_into(&mut bytes);
+/// assert_eq!(bytes, [5, 0, 0, 0, 0b0010_0100, 0, 2, 128, 3, 0, 0, 0]);
+/// # Ok::<(), pilaster_encoding::DecodeError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FrameEncoder {
+    width: usize,
+    is_signed: bool,
+    frames: Vec<u8>,
+    heads: Vec<u8>,
+    pending: Vec<i128>,
+    count: usize,
+}
+
+impl FrameEncoder {
+    /// An encoder of integers of `width` bytes (1, 2, 3, 4, 8 or 16).
+    ///
+    /// # Errors
+    /// If the width is none of those.
+    pub fn new(width: usize, is_signed: bool) -> Result<Self> {
+        minimum_bytes(width)?;
+        Ok(Self {
+            width,
+            is_signed,
+            frames: Vec::new(),
+            heads: Vec::new(),
+            pending: Vec::with_capacity(FRAME_VALUES),
+            count: 0,
+        })
+    }
+
+    /// Values pushed since the last finish.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether nothing was pushed since the last finish.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of the whole frames so far.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// How many values fit before the next frame is packed.
+    #[must_use]
+    pub fn until_next_frame(&self) -> usize {
+        FRAME_VALUES.saturating_sub(self.pending.len())
+    }
+
+    /// Adds little-endian cells; what is no whole cell is left out.
+    pub fn push(&mut self, cells: &[u8]) {
+        for cell in cells.chunks_exact(self.width) {
+            let value = little_endian(cell);
+            let unused = 128u32.saturating_sub(bits_of(self.width));
+            let shifted = value.checked_shl(unused).unwrap_or_default();
+            let value = if self.is_signed {
+                shifted.cast_signed().checked_shr(unused).unwrap_or_default()
+            } else {
+                value.cast_signed()
+            };
+            self.pending.push(value);
+            self.count = self.count.saturating_add(1);
+            if self.pending.len() == FRAME_VALUES {
+                self.pack_frame();
+            }
+        }
+    }
+
+    fn pack_frame(&mut self) {
+        let Some((&first, rest)) = self.pending.split_first() else { return };
+        let unused = 128u32.saturating_sub(bits_of(self.width));
+        let mask = u128::MAX.checked_shr(unused).unwrap_or_default();
+        let distance = |from: i128, to: i128| to.wrapping_sub(from).cast_unsigned() & mask;
+        let is_ascending = self.pending.is_sorted();
+        let minimum = rest.iter().copied().fold(first, i128::min);
+        let mut before = minimum;
+        let distances: Vec<u128> = self
+            .pending
+            .iter()
+            .map(|&value| {
+                let found = distance(before, value);
+                if is_ascending {
+                    before = value;
+                }
+                found
+            })
+            .collect();
+        let all = distances.iter().fold(0, |all, value| all | value);
+        let bits = 128u32.saturating_sub(all.leading_zeros());
+        let minimum_bytes = minimum_bytes(self.width).unwrap_or_default();
+        self.frames.extend_from_slice(minimum.to_le_bytes().get(..minimum_bytes).unwrap_or_default());
+        pack_high_first(&distances, bits, &mut self.frames);
+        let format = if is_ascending { FORMAT_ASCENDING } else { FORMAT_FROM_MINIMUM };
+        self.heads.extend([format, u8::try_from(bits).unwrap_or(u8::MAX)]);
+        self.pending.clear();
+    }
+
+    /// Ends the frames, appends them to `out` and starts anew.
+    pub fn finish_into(&mut self, out: &mut Vec<u8>) {
+        self.pack_frame();
+        out.append(&mut self.frames);
+        out.append(&mut self.heads);
+        out.push(u8::try_from(FRAME_VALUES).unwrap_or(u8::MAX));
+        out.extend(u32::try_from(self.count).unwrap_or(u32::MAX).to_le_bytes());
+        self.count = 0;
+    }
+}
+
+/// Appends the lowest `bits` of each value, highest bit first, filled up to a whole byte.
+fn pack_high_first(values: &[u128], bits: u32, out: &mut Vec<u8>) {
+    let (mut pending, mut free) = (0u8, 8u32);
+    for value in values {
+        let mut left = bits;
+        while left > 0 {
+            let now = left.min(free);
+            left = left.saturating_sub(now);
+            free = free.saturating_sub(now);
+            let mask = u8::MAX.checked_shr(8u32.saturating_sub(now)).unwrap_or_default();
+            let taken = value.checked_shr(left).unwrap_or_default().to_le_bytes()[0] & mask;
+            pending |= taken.checked_shl(free).unwrap_or_default();
+            if free == 0 {
+                out.push(pending);
+                (pending, free) = (0, 8);
+            }
+        }
+    }
+    if free < 8 {
+        out.push(pending);
+    }
+}
+
+/// Bits of a value of up to 16 bytes.
+fn bits_of(width: usize) -> u32 {
+    u32::try_from(width.saturating_mul(8)).unwrap_or(u32::MAX)
+}
+
+fn minimum_bytes(width: usize) -> Result<usize> {
+    match width {
+        1..=4 => Ok(4),
+        8 => Ok(8),
+        16 => Ok(16),
+        _ => Err(DecodeError::new(0, "values of 1, 2, 3, 4, 8 or 16 bytes", width.to_string())),
+    }
 }
 
 /// What stands before the trailer, the values per frame, and the count.
@@ -218,6 +375,30 @@ mod tests {
             if !values.is_empty() {
                 prop_assert!(decode(&bytes, width, values.len() - 1, &mut Vec::new()).is_err());
                 prop_assert!(decode(&bytes[1..], width, values.len(), &mut Vec::new()).is_err());
+            }
+        }
+
+        #[test]
+        fn written_frames_are_read_back(
+            width in prop::sample::select(vec![1usize, 2, 3, 4, 8, 16]),
+            values in prop::collection::vec(any::<u128>(), 0..400),
+            shift in 0u32..120,
+            is_signed: bool,
+            is_sorted: bool,
+        ) {
+            let mut values: Vec<u128> = values.iter().map(|value| value >> shift).collect();
+            if is_sorted {
+                values.sort_unstable();
+            }
+            let cells: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()[..width].to_vec()).collect();
+            let mut encoder = FrameEncoder::new(width, is_signed).unwrap();
+            for _ in 0..2 {
+                encoder.push(&cells);
+                prop_assert_eq!(encoder.len(), values.len());
+                let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
+                encoder.finish_into(&mut bytes);
+                decode(&bytes, width, values.len(), &mut decoded).unwrap();
+                prop_assert_eq!(&decoded, &cells);
             }
         }
 

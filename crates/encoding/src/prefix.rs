@@ -127,12 +127,17 @@ impl PrefixEncoder {
 
     /// Adds a value. Entries and restart positions are of 32 bits, so the caller starts a new block before 4 GiB.
     pub fn push(&mut self, value: &[u8]) {
+        self.push_sharing(value, usize::MAX);
+    }
+
+    /// As [`PrefixEncoder::push`], with no more than `most` bytes shared with the value before.
+    pub fn push_sharing(&mut self, value: &[u8], most: usize) {
         let shared = if self.since_restart == self.restart_interval {
             self.since_restart = 0;
             self.restarts.push(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
             0
         } else {
-            common_prefix(&self.last, value)
+            common_prefix(&self.last, value).min(most)
         };
         let suffix = value.get(shared..).unwrap_or_default();
         varint::write_u64(&mut self.entries, shared as u64);

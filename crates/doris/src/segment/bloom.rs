@@ -7,7 +7,7 @@
 //! in each of its eight u32 words one bit: (low half of the hash · SALT[word], 32 bits) >> 27
 //! ```
 
-const BLOCK_BYTES: usize = 32;
+pub(crate) const BLOCK_BYTES: usize = 32;
 const SALT: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 /// The seed of the hash of cells.
@@ -28,6 +28,17 @@ pub(crate) fn may_hold(filter: &[u8], cell: &[u8]) -> bool {
         let bit = low.wrapping_mul(salt) >> 27;
         u32::from_le_bytes(*word) & 1u32.wrapping_shl(bit) != 0
     })
+}
+
+/// Adds a cell by its hash to the blocks of a filter, a power of two of them.
+pub(crate) fn add(blocks: &mut [[u8; BLOCK_BYTES]], hash: u64) {
+    let number = usize::try_from(hash >> 32).unwrap_or_default() & blocks.len().wrapping_sub(1);
+    let Some(block) = blocks.get_mut(number) else { return };
+    let low = u32::try_from(hash & u64::from(u32::MAX)).unwrap_or_default();
+    for (word, salt) in block.as_chunks_mut::<4>().0.iter_mut().zip(SALT) {
+        let bit = low.wrapping_mul(salt) >> 27;
+        *word = (u32::from_le_bytes(*word) | 1u32.wrapping_shl(bit)).to_le_bytes();
+    }
 }
 
 /// A 64-bit Murmur3 with one lane, as Doris hashes cells.
@@ -59,16 +70,9 @@ mod tests {
 
     /// A filter that holds these cells.
     fn filter(blocks: usize, cells: &[Vec<u8>]) -> Vec<u8> {
-        let mut filter = vec![0; blocks * BLOCK_BYTES + 1];
-        for cell in cells {
-            let hash = hash64(cell);
-            let block = (hash >> 32) as usize & (blocks - 1);
-            for (word, salt) in SALT.into_iter().enumerate() {
-                let bit = (hash as u32).wrapping_mul(salt) >> 27;
-                filter[block * BLOCK_BYTES + word * 4 + bit as usize / 8] |= 1 << (bit % 8);
-            }
-        }
-        filter
+        let mut filled = vec![[0; BLOCK_BYTES]; blocks];
+        cells.iter().for_each(|cell| add(&mut filled, hash64(cell)));
+        [filled.concat(), vec![0]].concat()
     }
 
     proptest! {

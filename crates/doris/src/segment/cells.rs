@@ -261,7 +261,7 @@ fn decimal_cell(width: usize, most: u8, precision: Option<i32>, scale: Option<i3
 }
 
 /// Integer part and billionths, both of which carry the sign.
-fn decimal_v2(cell: &[u8; 12]) -> i128 {
+pub(crate) fn decimal_v2(cell: &[u8; 12]) -> i128 {
     let whole = cell.first_chunk::<8>().map_or(0, |bytes| i64::from_le_bytes(*bytes));
     let fraction = cell.last_chunk::<4>().map_or(0, |bytes| i32::from_le_bytes(*bytes));
     i128::from(whole).saturating_mul(DECIMAL_V2_UNIT).saturating_add(i128::from(fraction))

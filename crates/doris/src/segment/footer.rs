@@ -21,12 +21,12 @@ pub const MAGIC: &[u8; 4] = b"D0R1";
 /// Length, checksum and magic.
 pub(crate) const TAIL_BYTES: u64 = 12;
 /// `SegmentFooterPB.version` of a file whose columns are described outside the footer.
-const VERSION_EXTERNAL_COLUMNS: u32 = 2;
+pub(crate) const VERSION_EXTERNAL_COLUMNS: u32 = 2;
 pub(crate) const FOOTER_PART: &str = "segment footer";
 const REGION_PART: &str = "segment column metadata";
 
 /// Where the columns are described.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
 pub enum StorageFormat {
     /// In the footer.
     V2,

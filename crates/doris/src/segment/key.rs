@@ -10,7 +10,13 @@
 
 use super::cells::Cell;
 
-const VALUE: u8 = 0x02;
+const NULL: u8 = 0x01;
+pub(crate) const VALUE: u8 = 0x02;
+
+/// Appends a column's part of a key that is null.
+pub(crate) fn append_null(key: &mut Vec<u8>) {
+    key.push(NULL);
+}
 
 /// Appends a column's part of a key: the marker and the value of a stored cell, strings cut to `most` bytes. `None` if
 /// cells of this kind are never in keys.

@@ -19,6 +19,7 @@
 //! | `key`, `key_index`, `bitmap_index` | rows by value |
 //! | `prune` | which rows can match a predicate |
 //! | `structure`, `describe`, `verify`, `reader` | the dataset |
+//! | [`write`] | Arrow → segment |
 
 #[cfg(any(test, feature = "fuzzing"))]
 mod any_bytes;
@@ -45,6 +46,7 @@ mod types;
 mod variant;
 mod variant_cell;
 mod verify;
+pub mod write;
 mod zone_map;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -55,3 +57,4 @@ pub use footer::{MAGIC, PrimaryKeyMeta, SegmentMetadata, StorageFormat};
 pub use page::PagePointer;
 pub use reader::{SegmentReader, SegmentReaderOptions};
 pub use types::{Compression, Encoding, FieldType};
+pub use write::{ColumnWriteOptions, SegmentSummary, SegmentWriteOptions, SegmentWriter, VariantSubcolumn};

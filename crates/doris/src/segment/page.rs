@@ -33,6 +33,10 @@ impl PagePointer {
         Ok(Self { offset: required(message.offset, "offset")?, size: required(message.size, "size")? })
     }
 
+    pub(crate) fn message(self) -> PagePointerPb {
+        PagePointerPb { offset: Some(self.offset), size: Some(self.size) }
+    }
+
     pub(crate) fn range(self) -> Range<u64> {
         self.offset..self.offset.saturating_add(u64::from(self.size))
     }
@@ -48,7 +52,7 @@ pub(crate) enum PageKind {
 }
 
 impl PageKind {
-    fn number(self) -> i32 {
+    pub fn number(self) -> i32 {
         match self {
             Self::Data => 1,
             Self::Index => 2,

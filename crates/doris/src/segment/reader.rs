@@ -164,6 +164,12 @@ impl SegmentReader {
         &self.0.metadata
     }
 
+    /// What scans share, for tests of what lies in a file.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Segment {
+        &self.0
+    }
+
     /// The rows that can match a predicate, as far as the indexes know.
     ///
     /// # Errors

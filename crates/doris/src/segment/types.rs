@@ -23,6 +23,18 @@ macro_rules! numbered {
                 }
             }
 
+            /// Its number in a file.
+            pub(crate) fn number(self) -> i32 {
+                match self {
+                    $(Self::$variant => $number),*
+                }
+            }
+
+            /// The one of this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                [$(Self::$variant),*].into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
+            }
+
             /// Its name in Doris's words.
             pub fn name(self) -> &'static str {
                 match self {
@@ -96,9 +108,6 @@ pub(crate) enum Physical {
     Nested,
 }
 
-/// No type has a larger number.
-const MAX_NUMBER: i32 = 40;
-
 impl FieldType {
     /// The type of this name in a tablet schema, which has two names of its own.
     pub(crate) fn from_schema_name(name: &str) -> Option<Self> {
@@ -106,9 +115,7 @@ impl FieldType {
             "BOOL" => Some(Self::Bool),
             "OBJECT" => Some(Self::Bitmap),
             "DECIMALV2" => Some(Self::Decimal),
-            other => (1..=MAX_NUMBER)
-                .filter_map(|number| Self::from_number(number).ok())
-                .find(|kind| kind.name() == other),
+            other => Self::from_name(other),
         }
     }
 

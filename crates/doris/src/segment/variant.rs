@@ -31,7 +31,7 @@ use super::variant_cell;
 use crate::json_text::{JsonShape, write_json};
 use crate::jsonb;
 
-const SPARSE_KEY: &str = "__DORIS_VARIANT_SPARSE__";
+pub(crate) const SPARSE_KEY: &str = "__DORIS_VARIANT_SPARSE__";
 const DOC_KEY: &str = "__DORIS_VARIANT_DOC_VALUE__";
 
 /// The columns of one VARIANT.

@@ -113,6 +113,7 @@ mod tests {
             has_null: Some(false),
             has_not_null: Some(has_not_null),
             pass_all: Some(pass_all),
+            ..ZoneMapPb::default()
         };
         let zones = [zone(false, true), zone(true, true), zone(false, false)];
         let (min, max) = bounds(&Cell::Number(DataType::Int32, 4), &zones).unwrap();

@@ -323,6 +323,7 @@ fn parse_schema(message: &TabletSchemaPb) -> Result<TabletSchema> {
         num_short_key_columns: usize::try_from(message.num_short_key_columns.unwrap_or(0)).unwrap_or(0),
         merge_on_write: false,
         cluster_key_uids: message.cluster_key_uids.clone(),
+        ..TabletSchema::default()
     })
 }
 
@@ -343,6 +344,7 @@ fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
         visible: message.visible.unwrap_or(true),
         default_value,
         children: message.children_columns.iter().map(parse_column).collect::<Result<_>>()?,
+        ..SchemaColumn::default()
     })
 }
 

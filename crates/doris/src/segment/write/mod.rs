@@ -1,0 +1,48 @@
+//! Arrow → segment.
+//!
+//! ```text
+//! RecordBatch ─► values ─► encode ─► page ─┐ one buffer per column, until all rows are there
+//!                  │                        └─► data of column 0, of column 1, … | index pages | footer
+//!                  └─► zone maps, filters, keys
+//! ```
+//!
+//! A segment stores column after column, so the encoded pages of all columns but one wait for the end: a writer holds
+//! one page per column being filled and the encoded bytes of one segment. A VARIANT column holds its documents as well,
+//! because the types of its paths are known only when the last row is.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `options`, `plan` | what can be chosen, and what that means for each column of a schema |
+//! | `values` | Arrow arrays in the form a page stores |
+//! | `encode` | the values of one page, for each encoding |
+//! | `page` | a body with its null map, compressed, with footer and checksum |
+//! | `paged` | a column with pages |
+//! | `zone_map`, `filter`, `ngram` | what is said of each page |
+//! | `column`, `meta` | columns made of columns; how they are described |
+//! | `variant`, `variant_parts` | JSON taken apart into columns |
+//! | `row_store` | whole rows as JSONB |
+//! | `keys`, `indexed` | short keys, primary keys, columns that serve an index |
+//! | `writer` | the file |
+
+mod column;
+mod encode;
+mod filter;
+#[cfg(test)]
+mod golden_tests;
+mod indexed;
+mod keys;
+mod meta;
+mod ngram;
+mod options;
+mod page;
+mod paged;
+mod plan;
+mod row_store;
+mod values;
+mod variant;
+mod variant_parts;
+mod writer;
+mod zone_map;
+
+pub use options::{ColumnWriteOptions, SegmentWriteOptions, VariantSubcolumn};
+pub use writer::{SegmentSummary, SegmentWriter};
