@@ -61,4 +61,7 @@ pub trait BenchFormat {
 
     /// Reads all columns of the rows whose `key` lies in `range`.
     fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches>;
+
+    /// Reads two columns of the rows whose second one is `text`.
+    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches>;
 }

@@ -4,8 +4,12 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use arrow_array::StringViewArray;
+use arrow_ord::cmp;
+use arrow_select::filter::filter_record_batch;
+
 use crate::format::{Batches, BenchFormat};
-use crate::table::{KEY, SINGLE_COLUMNS, TableKind, key_range};
+use crate::table::{KEY, SINGLE_COLUMNS, SOUGHT_COLUMNS, SOUGHT_TEXT, TableKind, key_range};
 use crate::{Result, table};
 
 /// One thing to do with a table.
@@ -15,6 +19,7 @@ pub enum Operation {
     FullScan,
     OneColumn(String),
     KeyRange,
+    EqualText,
 }
 
 impl Operation {
@@ -24,7 +29,11 @@ impl Operation {
             return vec![Self::Write, Self::FullScan];
         }
         let columns = SINGLE_COLUMNS.iter().map(|column| Self::OneColumn((*column).to_string()));
-        [Self::Write, Self::FullScan].into_iter().chain(columns).chain([Self::KeyRange]).collect()
+        [Self::Write, Self::FullScan]
+            .into_iter()
+            .chain(columns)
+            .chain([Self::KeyRange, Self::EqualText])
+            .collect()
     }
 
     /// Starts the scan; a table is not written here.
@@ -34,6 +43,7 @@ impl Operation {
             Self::FullScan => format.full_scan(path),
             Self::OneColumn(column) => format.one_column(path, column),
             Self::KeyRange => format.key_range(path, KEY, key_range(rows)),
+            Self::EqualText => format.equal_text(path, SOUGHT_COLUMNS, SOUGHT_TEXT),
         }
     }
 
@@ -59,6 +69,15 @@ impl Operation {
                     Ok(slice)
                 }))
             }
+            Self::EqualText => {
+                let names = SOUGHT_COLUMNS.map(|name| table.schema.index_of(name));
+                let columns = names.into_iter().collect::<Result<Vec<_>, _>>()?;
+                let wanted = StringViewArray::new_scalar(SOUGHT_TEXT);
+                Box::new(batches.into_iter().map(move |batch| {
+                    let batch = batch.project(&columns)?;
+                    filter_record_batch(&batch, &cmp::eq(batch.column(1), &wanted)?)
+                }))
+            }
         })
     }
 }
@@ -70,6 +89,7 @@ impl fmt::Display for Operation {
             Self::FullScan => f.write_str("full-scan"),
             Self::OneColumn(column) => f.write_str(column),
             Self::KeyRange => f.write_str("key-range"),
+            Self::EqualText => f.write_str("equal-text"),
         }
     }
 }

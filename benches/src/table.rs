@@ -21,6 +21,12 @@ pub const KEY: &str = "l_rowkey";
 pub const SINGLE_COLUMNS: [&str; 6] =
     ["l_orderkey", "l_partkey", "l_extendedprice", "l_shipdate", "l_shipmode", "l_comment"];
 
+/// Two columns that are read of the rows whose second one is [`SOUGHT_TEXT`]: a column of seven words.
+pub const SOUGHT_COLUMNS: [&str; 2] = ["l_partkey", "l_shipmode"];
+
+/// What is sought: every seventh row has it.
+pub const SOUGHT_TEXT: &str = "RAIL";
+
 /// Rows of a batch, when generated and when read.
 pub const BATCH_ROWS: usize = 8192;
 

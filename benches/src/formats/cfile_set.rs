@@ -52,4 +52,8 @@ impl BenchFormat for CFileSetFormat {
     fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches> {
         dataset::key_range(&open(path)?, key, range)
     }
+
+    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
+        dataset::equal_text(&open(path)?, columns, text)
+    }
 }

@@ -22,6 +22,11 @@ pub fn key_range(dataset: &dyn Dataset, key: &str, range: Range<i64>) -> Result<
     read(dataset.scan().filter(within))
 }
 
+pub fn equal_text(dataset: &dyn Dataset, columns: [&str; 2], text: &str) -> Result<Batches> {
+    let [_, compared] = columns;
+    read(dataset.scan().project(columns).filter(col(compared).eq(lit(text))))
+}
+
 fn read(scan: Scan<'_>) -> Result<Batches> {
     Ok(Box::new(scan.batch_size(BATCH_ROWS).read()?))
 }

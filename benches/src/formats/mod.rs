@@ -2,6 +2,7 @@
 
 mod cfile_set;
 mod dataset;
+mod doris;
 mod parquet;
 mod redfile;
 
@@ -9,11 +10,12 @@ use crate::Result;
 use crate::format::BenchFormat;
 
 /// All formats; Parquet, which the others are compared with, comes first, with dictionaries and without.
-pub const ALL: [&dyn BenchFormat; 4] = [
+pub const ALL: [&dyn BenchFormat; 5] = [
     &parquet::Parquet { with_dictionary: true },
     &parquet::Parquet { with_dictionary: false },
     &cfile_set::CFileSetFormat,
     &redfile::Redfile,
+    &doris::DorisSegment,
 ];
 
 /// The name of the format that ratios refer to.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, BooleanArray, Int64Array};
+use arrow_array::{Array, BooleanArray, Int64Array, StringViewArray};
 use arrow_ord::cmp;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::arrow::arrow_reader::{
@@ -93,6 +93,17 @@ impl BenchFormat for Parquet {
                 .with_row_filter(RowFilter::new(vec![Box::new(filter)]))
                 .build()?,
         ))
+    }
+
+    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
+        let builder = open(path, PageIndexPolicy::Skip)?;
+        let [_, compared] = columns;
+        let mask = ProjectionMask::columns(builder.parquet_schema(), [compared]);
+        let wanted = StringViewArray::new_scalar(text);
+        let filter = ArrowPredicateFn::new(mask, move |batch| cmp::eq(batch.column(0), &wanted));
+        let projection = ProjectionMask::columns(builder.parquet_schema(), columns);
+        let filter = RowFilter::new(vec![Box::new(filter)]);
+        Ok(Box::new(builder.with_projection(projection).with_row_filter(filter).build()?))
     }
 }
 
