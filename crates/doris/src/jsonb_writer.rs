@@ -263,8 +263,8 @@ impl<'a> Text<'a> {
         let end = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
         let number = rest.get(..end).unwrap_or_default();
         // The library knows the grammar; it would round integers of more than 64 bits, though.
-        let double: f64 = serde_json::from_str(number)
-            .map_err(|_| self.refuse("a JSON number that a double can hold"))?;
+        let double: f64 =
+            serde_json::from_str(number).map_err(|_| self.refuse("a JSON number that a double can hold"))?;
         self.at = self.at.saturating_add(end);
         match number.parse::<i128>() {
             Ok(integer) if number != "-0" => append_integer(integer, out),
@@ -311,8 +311,24 @@ mod tests {
     #[test]
     fn what_is_no_json_is_refused() {
         for text in [
-            "", " ", "nul", "[1", "[1,]", "{\"a\"}", "{a:1}", "01", "1.", "+1", "\"", "\"\\", "\"\n\"", "1 2",
-            "{\"a\":1,}", "--1", "1e999", "\"\\u12\"",
+            "",
+            " ",
+            "nul",
+            "[1",
+            "[1,]",
+            "{\"a\"}",
+            "{a:1}",
+            "01",
+            "1.",
+            "+1",
+            "\"",
+            "\"\\",
+            "\"\n\"",
+            "1 2",
+            "{\"a\":1,}",
+            "--1",
+            "1e999",
+            "\"\\u12\"",
         ] {
             assert!(from_text(text, 8).is_err(), "{text}");
         }

@@ -4,6 +4,7 @@
 //! each column takes its value out of them by its own rule.
 
 use std::cmp::Ordering;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -56,10 +57,37 @@ pub(crate) struct Merge {
     schema: SchemaRef,
     sources: Vec<Source>,
     converter: RowConverter,
-    keys: Vec<usize>,
+    keys: Vec<KeyColumn>,
     rules: Vec<Rule>,
     sequence: Option<usize>,
     batch_size: usize,
+}
+
+/// A key among the columns.
+struct KeyColumn {
+    at: usize,
+    /// Whether it is an address: given as text, but sorted as a number.
+    is_address: bool,
+}
+
+impl KeyColumn {
+    /// The values in a form that is in the order of the rows.
+    fn sortable(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        let array = batch.column(self.at);
+        let Some(texts) = array.as_string_view_opt().filter(|_| self.is_address) else {
+            return Ok(Arc::clone(array));
+        };
+        let mut octets = BinaryViewBuilder::with_capacity(texts.len());
+        for text in texts {
+            let address = text.map(str::parse::<IpAddr>).transpose();
+            match address.map_err(|error| Error::corrupt("an address", error))? {
+                None => octets.append_null(),
+                Some(IpAddr::V4(address)) => octets.append_value(address.octets()),
+                Some(IpAddr::V6(address)) => octets.append_value(address.octets()),
+            }
+        }
+        Ok(Arc::new(octets.finish()))
+    }
 }
 
 struct Source {
@@ -95,10 +123,18 @@ impl Merge {
         tablet: &TabletSchema,
         batch_size: usize,
     ) -> Result<Self> {
-        let keys: Vec<usize> =
-            (0..columns.len()).filter(|at| columns.get(*at).is_some_and(|c| c.is_key)).collect();
-        let fields =
-            keys.iter().map(|at| SortField::new(schema.field(*at).data_type().clone())).collect::<Vec<_>>();
+        let is_address = |column: &SchemaColumn| matches!(column.type_name.as_str(), "IPV4" | "IPV6");
+        let keys: Vec<KeyColumn> = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| column.is_key)
+            .map(|(at, column)| KeyColumn { at, is_address: is_address(column) })
+            .collect();
+        let sorted_as = |key: &KeyColumn| match schema.field(key.at).data_type() {
+            DataType::Utf8View if key.is_address => DataType::BinaryView,
+            other => other.clone(),
+        };
+        let fields = keys.iter().map(|key| SortField::new(sorted_as(key))).collect::<Vec<_>>();
         let sequence = columns
             .iter()
             .position(|column| column.name == SEQUENCE_COLUMN)
@@ -237,7 +273,7 @@ impl Merge {
 
 impl Source {
     /// Loads the next batch if this one is used up.
-    fn fill(&mut self, converter: &RowConverter, keys: &[usize]) -> Result<()> {
+    fn fill(&mut self, converter: &RowConverter, keys: &[KeyColumn]) -> Result<()> {
         while self.batch.as_ref().is_none_or(|batch| self.at >= batch.num_rows()) {
             let Some(next) = self.reader.next() else {
                 self.batch = None;
@@ -245,7 +281,7 @@ impl Source {
                 return Ok(());
             };
             let batch = next.map_err(Error::from)?;
-            let columns: Vec<_> = keys.iter().map(|key| Arc::clone(batch.column(*key))).collect();
+            let columns = keys.iter().map(|key| key.sortable(&batch)).collect::<Result<Vec<_>>>()?;
             self.rows = Some(converter.convert_columns(&columns)?);
             self.batch = Some(Arc::new(batch));
             self.at = 0;

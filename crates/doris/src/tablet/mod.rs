@@ -7,6 +7,7 @@
 //! | `delete_predicate` | conditions that remove rows of older rowsets |
 //! | `merge`, `unions` | rows of equal keys made one |
 //! | `reader`, `scan` | the dataset |
+//! | `write`, `schema_message` | Arrow → a folder with the files of a tablet |
 
 mod delete_predicate;
 mod layout;
@@ -15,8 +16,11 @@ mod messages;
 mod meta;
 mod reader;
 mod scan;
+mod schema_message;
 mod unions;
+mod write;
 
 pub use layout::{TabletFolder, find_tablets, has_tablets};
 pub use meta::{RowsetMeta, TabletMeta};
 pub use reader::{TabletOptions, TabletReader};
+pub use write::{TabletLayout, TabletSummary, TabletWriteOptions, TabletWriter};

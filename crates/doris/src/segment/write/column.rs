@@ -65,7 +65,8 @@ impl ColumnWriter {
             let settings = file.helper(FieldType::TinyInt, compression)?;
             plan.is_nullable.then(|| PagedWriter::new(settings)).transpose()
         };
-        let parts = || plan.children.iter().map(|child| Self::new(file, child.clone())).collect::<Result<Vec<_>>>();
+        let parts =
+            || plan.children.iter().map(|child| Self::new(file, child.clone())).collect::<Result<Vec<_>>>();
         let node = match plan.layout {
             Layout::Paged => Node::Paged(Box::new(PagedWriter::new(plan.paged.clone())?)),
             Layout::List | Layout::Map => Node::Repeated(Box::new(Repeated {

@@ -29,7 +29,10 @@ pub(super) struct FilterBuilder {
 #[derive(Debug)]
 enum PageFilter {
     /// Hashes of the values, with repeats.
-    Block { rate: f64, hashes: Vec<u64> },
+    Block {
+        rate: f64,
+        hashes: Vec<u64>,
+    },
     Ngram(NgramFilter),
 }
 

@@ -20,8 +20,8 @@ use crate::messages::{
 use crate::schema::{ROW_STORE_COLUMN, TabletSchema};
 use crate::segment::page::{PageKind, PagePointer};
 use crate::segment::paged::parse_entries;
-use crate::segment::structure::{StructurePage, structure_pages};
-use crate::segment::types::{Encoding, FieldType};
+use crate::segment::structure::{Owner, StructurePage, structure_pages};
+use crate::segment::types::{Compression, Encoding, FieldType};
 use crate::segment::{SegmentReader, SegmentReaderOptions};
 
 /// A golden segment.
@@ -46,7 +46,8 @@ fn goldens() -> Vec<Golden> {
         let schema = Arc::new(TabletSchema::parse_json(&schema).unwrap());
         for path in sorted(&folder) {
             let name = path.file_name().unwrap().to_str().unwrap().to_string();
-            let Some(number) = name.strip_prefix("segment_").and_then(|rest| rest.strip_suffix(".dat")) else {
+            let Some(number) = name.strip_prefix("segment_").and_then(|rest| rest.strip_suffix(".dat"))
+            else {
                 continue;
             };
             all.push(Golden {
@@ -113,7 +114,11 @@ impl Golden {
     }
 
     fn written(&self, batches: &[RecordBatch]) -> Vec<u8> {
-        let mut writer = SegmentWriter::try_new(Vec::new(), &self.schema, &self.options())
+        self.written_with(batches, &self.options())
+    }
+
+    fn written_with(&self, batches: &[RecordBatch], options: &SegmentWriteOptions) -> Vec<u8> {
+        let mut writer = SegmentWriter::try_new(Vec::new(), &self.schema, options)
             .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         for batch in batches {
             writer.write(batch).unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -253,13 +258,20 @@ fn compare(golden: &Golden, ours: &[u8]) -> Result<(), String> {
         return Err(format!("pages {:#?}\nnot {:#?}", shape(&my_pages), shape(&their_pages)));
     }
     let places = Places(
-        their_pages.iter().zip(&my_pages).map(|(theirs, mine)| (theirs.pointer.offset, mine.pointer)).collect(),
+        their_pages
+            .iter()
+            .zip(&my_pages)
+            .map(|(theirs, mine)| (theirs.pointer.offset, mine.pointer))
+            .collect(),
     );
     for (their_page, my_page) in their_pages.iter().zip(&my_pages) {
         let ((their_body, their_footer), (my_body, my_footer)) =
             (plain_body(&theirs, their_page), plain_body(&mine, my_page));
         if their_footer != my_footer {
-            return Err(format!("{} at {}: {my_footer} not {their_footer}", my_page.what, my_page.pointer.offset));
+            return Err(format!(
+                "{} at {}: {my_footer} not {their_footer}",
+                my_page.what, my_page.pointer.offset
+            ));
         }
         if my_page.kind == PageKind::Index {
             let entries = |reader: &SegmentReader, page: &StructurePage| {
@@ -285,6 +297,8 @@ fn compare(golden: &Golden, ours: &[u8]) -> Result<(), String> {
     }
     let ((mut their_footer, mut their_columns), (mut my_footer, mut my_columns)) =
         (messages(&golden.bytes), messages(ours));
+    check_sizes(&theirs, &their_columns)?;
+    check_sizes(&mine, &my_columns)?;
     places.footer(&mut their_footer);
     their_columns.iter_mut().for_each(|column| places.column(column));
     for column in their_columns.iter_mut().chain(&mut my_columns) {
@@ -330,6 +344,47 @@ fn every_golden_segment_is_written_again() {
 }
 
 #[test]
+fn the_comparison_notices_other_options() {
+    for golden in goldens().iter().filter(|golden| golden.name.contains("embedded_bloom")) {
+        let variants = [
+            golden.options().with_rows_per_short_key(100),
+            golden.options().with_bloom_rate(0.5),
+            golden.options().with_page_bytes(2048),
+            golden.options().with_dictionary_page_bytes(2048),
+            golden.options().with_compression(Compression::Zstd),
+        ];
+        for options in variants {
+            let ours = golden.written_with(&golden.rows(), &options);
+            assert!(compare(golden, &ours).is_err(), "{} {options:?}", golden.name);
+        }
+    }
+}
+
+/// What columns say of the bytes of their pages, against the pages.
+fn check_sizes(reader: &SegmentReader, columns: &[ColumnMetaPb]) -> Result<(), String> {
+    let all = pages(reader);
+    for (number, column) in columns.iter().enumerate() {
+        let Some(stored) = column.compressed_data_bytes.filter(|bytes| *bytes > 0) else { continue };
+        let is_data = |page: &&StructurePage| {
+            page.owner == Owner::Column(number) && matches!(page.what, "data page" | "dictionary page")
+        };
+        let (mut compressed, mut uncompressed) = (0, 0);
+        for page in all.iter().filter(is_data) {
+            let bytes = reader.shared().store.source.read_at(page.pointer.range()).unwrap();
+            let footer =
+                u64::from(u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()));
+            let opened = reader.shared().store.read(page.pointer, page.kind, page.compression).unwrap();
+            compressed += u64::from(page.pointer.size);
+            uncompressed += opened.body.len() as u64 + footer + 8;
+        }
+        if (stored, column.uncompressed_data_bytes.unwrap()) != (compressed, uncompressed) {
+            return Err(format!("column {number} says {stored} bytes, its pages have {compressed}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn the_row_store_is_made_from_the_other_columns() {
     let mut made = 0;
     for golden in goldens() {
@@ -351,8 +406,10 @@ fn the_row_store_is_made_from_the_other_columns() {
         let found = pilaster_testing::batches(ours.scan()).unwrap();
         for (found, expected) in found.iter().zip(&rows) {
             for field in expected.schema().fields() {
-                let (found, expected) =
-                    (found.column_by_name(field.name()).unwrap(), expected.column_by_name(field.name()).unwrap());
+                let (found, expected) = (
+                    found.column_by_name(field.name()).unwrap(),
+                    expected.column_by_name(field.name()).unwrap(),
+                );
                 if field.name() != ROW_STORE_COLUMN {
                     assert_eq!(found, expected, "{} {}", golden.name, field.name());
                     continue;

@@ -98,9 +98,7 @@ fn up_to_16(bytes: &[u8]) -> u64 {
             let z = len.wrapping_add(byte(bytes.len().saturating_sub(1)) << 2);
             shift_mix(y.wrapping_mul(K2) ^ z.wrapping_mul(K3)).wrapping_mul(K2)
         }
-        4..=8 => {
-            len16(len.wrapping_add(load32(bytes, 0) << 3), load32(bytes, bytes.len().saturating_sub(4)))
-        }
+        4..=8 => len16(len.wrapping_add(load32(bytes, 0) << 3), load32(bytes, bytes.len().saturating_sub(4))),
         _ => {
             let (a, b) = (load64(bytes, 0), tail64(bytes, 8));
             let turned = b.wrapping_add(len).rotate_right(u32::try_from(len).unwrap_or_default());

@@ -313,13 +313,8 @@ impl PagedWriter {
     /// Stores the page whose body is ready.
     fn store_page(&mut self, footer: Footer) -> Result<PagePointer> {
         let offset = self.stored.len() as u64;
-        let sizes = append_page(
-            &self.body,
-            footer,
-            self.settings.compression,
-            &mut self.scratch,
-            &mut self.stored,
-        )?;
+        let sizes =
+            append_page(&self.body, footer, self.settings.compression, &mut self.scratch, &mut self.stored)?;
         self.footprint.compressed = self.footprint.compressed.saturating_add(u64::from(sizes.stored));
         self.footprint.uncompressed = self.footprint.uncompressed.saturating_add(sizes.uncompressed);
         Ok(PagePointer { offset, size: sizes.stored })

@@ -149,10 +149,9 @@ impl FilePlan {
                 | FieldType::Variant,
                 _,
             ) => Encoding::Dict,
-            (
-                FieldType::Hll | FieldType::Bitmap | FieldType::QuantileState | FieldType::AggState,
-                _,
-            ) => self.words(),
+            (FieldType::Hll | FieldType::Bitmap | FieldType::QuantileState | FieldType::AggState, _) => {
+                self.words()
+            }
             _ => Encoding::BitShuffle,
         }
     }
@@ -197,7 +196,11 @@ pub(super) fn plan_columns(
             has_zone_maps: column.is_key || schema.keys_type != KeysType::Aggregate,
         };
         columns.push(planner.column(column, &column.name, true, &mut known).map_err(|error| {
-            if error.position().is_some() { error } else { error.at(&format!("column \"{}\"", column.name), 0, "") }
+            if error.position().is_some() {
+                error
+            } else {
+                error.at(&format!("column \"{}\"", column.name), 0, "")
+            }
         })?);
     }
     if known > 0 {
@@ -312,8 +315,7 @@ impl Planner<'_> {
         is_top: bool,
     ) -> Result<PagedSettings> {
         let is_row_store = column.name == ROW_STORE_COLUMN;
-        let default =
-            if is_row_store { self.file.words() } else { self.file.default_encoding(field_type) };
+        let default = if is_row_store { self.file.words() } else { self.file.default_encoding(field_type) };
         let encoding = chosen.encoding.unwrap_or(default);
         let cell = match field_type {
             FieldType::Array | FieldType::Map | FieldType::Struct | FieldType::Variant => Cell::Bytes,
@@ -324,9 +326,11 @@ impl Planner<'_> {
         if !is_nested && !is_readable(field_type, is_row_store, encoding) {
             return Err(Error::invalid(format!("{field_type} has no encoding {encoding}")));
         }
-        let page_bytes = chosen
-            .page_bytes
-            .unwrap_or(if is_row_store { self.file.row_store_page_bytes } else { self.file.page_bytes });
+        let page_bytes = chosen.page_bytes.unwrap_or(if is_row_store {
+            self.file.row_store_page_bytes
+        } else {
+            self.file.page_bytes
+        });
         check_page_bytes(page_bytes)?;
         // The subcolumns of a VARIANT have them too.
         let has_zone_maps = is_top && (zone_maps_fit(field_type) || field_type == FieldType::Variant);
@@ -360,9 +364,9 @@ impl Planner<'_> {
         if let Some(index) = ngram.filter(|_| chosen.bloom_filter != Some(false)) {
             let property = |name: &str| {
                 let value = index.properties.get(name).and_then(|value| value.parse::<usize>().ok());
-                value.filter(|value| (1..=1 << 16).contains(value)).ok_or_else(|| {
-                    Error::invalid(format!("index \"{}\" without a {name}", index.index_name))
-                })
+                value
+                    .filter(|value| (1..=1 << 16).contains(value))
+                    .ok_or_else(|| Error::invalid(format!("index \"{}\" without a {name}", index.index_name)))
             };
             return Ok(Some(FilterKind::Ngram {
                 gram_size: property("gram_size")?,
@@ -403,7 +407,7 @@ fn declared_length(column: &SchemaColumn, field_type: FieldType) -> i32 {
 }
 
 /// Whether readers know the type in this encoding.
-fn is_readable(field_type: FieldType, is_row_store: bool, encoding: Encoding) -> bool {
+pub(crate) fn is_readable(field_type: FieldType, is_row_store: bool, encoding: Encoding) -> bool {
     use Encoding as E;
     use FieldType as T;
     match field_type {
@@ -442,7 +446,6 @@ pub(super) fn zone_maps_fit(field_type: FieldType) -> bool {
 }
 
 /// Whether columns of the type can have bloom filters.
-pub(super) fn filters_fit(field_type: FieldType) -> bool {
-    zone_maps_fit(field_type)
-        && !matches!(field_type, FieldType::Bool | FieldType::Float | FieldType::Double)
+pub(crate) fn filters_fit(field_type: FieldType) -> bool {
+    zone_maps_fit(field_type) && !matches!(field_type, FieldType::Bool | FieldType::Float | FieldType::Double)
 }

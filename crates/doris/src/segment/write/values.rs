@@ -7,7 +7,10 @@ use arrow_array::types::{
     ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, Decimal128Type, Decimal256Type,
     TimestampMicrosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, GenericByteArray, GenericByteViewArray, StringArray, StringViewArray};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, GenericByteArray, GenericByteViewArray, StringArray,
+    StringViewArray,
+};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::DataType;
 use pilaster_core::{Error, Result};

@@ -75,7 +75,8 @@ struct Choice {
 
 impl VariantWriter {
     pub fn new(file: &FilePlan, plan: &ColumnPlan) -> Result<Self> {
-        let root = PagedWriter::new(PagedSettings { has_zone_maps: false, filter: None, ..plan.paged.clone() })?;
+        let root =
+            PagedWriter::new(PagedSettings { has_zone_maps: false, filter: None, ..plan.paged.clone() })?;
         Ok(Self {
             file: file.clone(),
             plan: plan.clone(),

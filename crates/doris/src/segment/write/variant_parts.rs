@@ -198,10 +198,7 @@ impl Parts {
         let kind = Kind::of(value)?;
         let known = match self.paths.get_mut(path) {
             Some(known) => known,
-            None => self
-                .paths
-                .entry(path.to_vec())
-                .or_insert(PathValues { kind, values: Vec::new() }),
+            None => self.paths.entry(path.to_vec()).or_insert(PathValues { kind, values: Vec::new() }),
         };
         known.kind = known.kind.join(kind);
         known.values.push((row, bytes.to_vec()));
@@ -289,7 +286,17 @@ mod tests {
 
     #[test]
     fn rare_values_read_back() {
-        for text in ["1", "-1.5", "true", "\"x\"", "[1,null]", "[]", "[1,\"x\"]", "9223372036854775808", "{\"a\":[1]}"] {
+        for text in [
+            "1",
+            "-1.5",
+            "true",
+            "\"x\"",
+            "[1,null]",
+            "[]",
+            "[1,\"x\"]",
+            "9223372036854775808",
+            "{\"a\":[1]}",
+        ] {
             let document = jsonb::from_text(text, 8).unwrap();
             let cell = sparse_cell(&document[1..]).unwrap();
             assert_eq!(variant_cell::to_text(&cell, &Limits::default()).unwrap(), text);

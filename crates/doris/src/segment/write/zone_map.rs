@@ -95,7 +95,8 @@ impl ZoneMapBuilder {
             }
             Cell::Ipv6 => whole!(unsigned, u128, 16),
             Cell::Date => {
-                let days = cells.as_chunks::<3>().0.iter().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
+                let days =
+                    cells.as_chunks::<3>().0.iter().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
                 page.extremes.unsigned(bounds(days, (u32::MAX, 0)));
             }
             Cell::DecimalV2 => {
@@ -400,6 +401,9 @@ mod tests {
         zones.finish_page(30);
         let segment = zones.finish().segment;
         assert_eq!((segment.min.unwrap(), segment.max.unwrap()), (b"-2".to_vec(), b"1".to_vec()));
-        assert_eq!((segment.has_nan, segment.has_positive_inf, segment.has_negative_inf), (Some(true), Some(true), Some(false)));
+        assert_eq!(
+            (segment.has_nan, segment.has_positive_inf, segment.has_negative_inf),
+            (Some(true), Some(true), Some(false))
+        );
     }
 }

@@ -82,9 +82,7 @@ impl CellEncoder {
             let taken = match &mut self.form {
                 Form::Plain(page) | Form::Shuffled(page) => {
                     let taken = present.min(capacity.saturating_sub(self.count));
-                    page.extend_from_slice(
-                        rest.get(..taken.saturating_mul(self.width)).unwrap_or_default(),
-                    );
+                    page.extend_from_slice(rest.get(..taken.saturating_mul(self.width)).unwrap_or_default());
                     taken
                 }
                 Form::Frames(encoder) => {

@@ -12,8 +12,8 @@ use super::values::ByteValues;
 use crate::segment::cells::Cell;
 use crate::segment::types::Encoding;
 
-use bytes::PrefixEncoder;
 pub(super) use bytes::PlainEncoder;
+use bytes::PrefixEncoder;
 use cells::CellEncoder;
 use dictionary::DictionaryEncoder;
 
