@@ -32,6 +32,9 @@ pub const SEQUENCE_COLUMN: &str = "__DORIS_SEQUENCE_COL__";
 /// Name of the column that stands for the version of a row's rowset.
 pub const VERSION_COLUMN: &str = "__DORIS_VERSION_COL__";
 
+/// Name of the column that says which columns a flexible partial update left alone.
+pub(crate) const SKIP_BITMAP_COLUMN: &str = "__DORIS_SKIP_BITMAP_COL__";
+
 /// What rows of equal keys mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum KeysType {

@@ -117,6 +117,10 @@ fn key_bounds(columns: &[KeyColumn<'_>]) -> KeyBounds {
         };
         let (lower, upper) = (value(&column.bounds.lower), value(&column.bounds.upper));
         let is_equal = lower.is_some() && lower == upper;
+        // Addresses are given as text, whose order is not that of their keys.
+        if matches!(column.cell, Cell::Ipv4 | Cell::Ipv6) && !is_equal {
+            break;
+        }
         let mut is_whole = is_equal;
         for (limit, key) in [(lower, &mut bounds.lower), (upper, &mut bounds.upper)] {
             let before = key.len();

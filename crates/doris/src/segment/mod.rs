@@ -57,4 +57,5 @@ pub use footer::{MAGIC, PrimaryKeyMeta, SegmentMetadata, StorageFormat};
 pub use page::PagePointer;
 pub use reader::{SegmentReader, SegmentReaderOptions};
 pub use types::{Compression, Encoding, FieldType};
+pub(crate) use write::row_keys;
 pub use write::{ColumnWriteOptions, SegmentSummary, SegmentWriteOptions, SegmentWriter, VariantSubcolumn};

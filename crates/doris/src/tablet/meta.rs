@@ -13,13 +13,14 @@ use roaring::RoaringBitmap;
 use super::messages::{
     ColumnPb, DeleteBitmapPb, DeletePredicatePb, RowsetMetaPb, TabletMetaPb, TabletSchemaPb,
 };
+use super::schema_message;
 use crate::messages;
 use crate::schema::{KeysType, SchemaColumn, TabletSchema};
 
-const NEW_HEADER_BYTES: usize = 40;
+pub(super) const NEW_HEADER_BYTES: usize = 40;
 const OLD_HEADER_BYTES: usize = 20;
-const STATE_VISIBLE: i32 = 2;
-const ROWSET_BETA: i32 = 1;
+pub(super) const STATE_VISIBLE: i32 = 2;
+pub(super) const ROWSET_BETA: i32 = 1;
 /// Segment numbers from here on are marks in a delete bitmap, and no segments.
 const FIRST_MARK: u32 = 0xffff_fffe;
 
@@ -254,7 +255,7 @@ pub(super) fn open_header(hdr: &[u8]) -> Result<&[u8]> {
 }
 
 /// The checksum of zlib: two sums modulo the largest prime below 2^16.
-fn adler32(bytes: &[u8]) -> u32 {
+pub(super) fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
     /// So many bytes can be added before the larger sum overflows.
     const STRIDE: usize = 5552;
@@ -301,7 +302,7 @@ fn parse_rowset(message: &RowsetMetaPb) -> Result<RowsetMeta> {
         num_segments: u32::try_from(num_segments)
             .map_err(|_| Error::corrupt("a number of segments", num_segments))?,
         num_rows: u64::try_from(message.num_rows.unwrap_or(0)).unwrap_or(0),
-        segment_rows: message.num_segment_rows.iter().map(|rows| u64::from(*rows)).collect(),
+        segment_rows: message.num_segment_rows.iter().map(|rows| u64::try_from(*rows).unwrap_or(0)).collect(),
         is_remote: message.resource_id.as_ref().is_some_and(|id| !id.is_empty()),
         delete_predicate: message.delete_predicate.clone(),
         schema: message.tablet_schema.as_ref().map(parse_schema).transpose()?,
@@ -323,7 +324,7 @@ fn parse_schema(message: &TabletSchemaPb) -> Result<TabletSchema> {
         num_short_key_columns: usize::try_from(message.num_short_key_columns.unwrap_or(0)).unwrap_or(0),
         merge_on_write: false,
         cluster_key_uids: message.cluster_key_uids.clone(),
-        ..TabletSchema::default()
+        ..schema_message::storage_of(message)
     })
 }
 
@@ -344,7 +345,10 @@ fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
         visible: message.visible.unwrap_or(true),
         default_value,
         children: message.children_columns.iter().map(parse_column).collect::<Result<_>>()?,
-        ..SchemaColumn::default()
+        is_bf_column: message.is_bf_column.unwrap_or(false),
+        result_is_nullable: message.result_is_nullable.unwrap_or(false),
+        be_exec_version: message.be_exec_version,
+        variant_max_subcolumns_count: message.variant_max_subcolumns_count,
     })
 }
 

@@ -9,6 +9,7 @@
 //! | `merge`, `unions` | rows of equal keys made one |
 //! | `doubts` | keys that lost rows leave uncertain |
 //! | `reader`, `scan`, `segment_rows` | the dataset |
+//! | `write`, `schema_message` | Arrow → a folder with the files of a tablet |
 
 mod database;
 mod delete_predicate;
@@ -20,9 +21,12 @@ mod messages;
 mod meta;
 mod reader;
 mod scan;
+mod schema_message;
 mod segment_rows;
 mod unions;
+mod write;
 
 pub use layout::{TabletFolder, find_tablets, has_tablets};
 pub use meta::{RowsetMeta, TabletMeta};
 pub use reader::{TabletOptions, TabletReader};
+pub use write::{TabletLayout, TabletSummary, TabletWriteOptions, TabletWriter};

@@ -8,7 +8,6 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
 };
-use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::filter::{filter_record_batch, prep_null_mask_filter};
 use pilaster_core::dataset::{OnDamage, column_index};
@@ -55,10 +54,7 @@ pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchR
 fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<LossLog>>) -> Result<Merge> {
     let columns: Vec<&SchemaColumn> =
         plan.needed.iter().filter_map(|at| tablet.schema.columns.get(*at)).collect();
-    let keys: Vec<usize> =
-        (0..columns.len()).filter(|at| columns.get(*at).is_some_and(|column| column.is_key)).collect();
-    let fields = keys.iter().map(|at| SortField::new(plan.narrow.field(*at).data_type().clone())).collect();
-    let keys = KeyColumns { columns: keys, converter: Arc::new(RowConverter::new(fields)?) };
+    let keys = KeyColumns::new(&columns, &plan.narrow)?;
     let doubts = Arc::new(Doubts::default());
     if !tablet.lost.is_empty() {
         doubts.add(None, None);

@@ -1,20 +1,22 @@
 //! The rows of one segment of a tablet.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
-use arrow_row::RowConverter;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, SchemaRef};
 use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
-use pilaster_core::{BatchReader, LossLog, LostRows, Result};
+use pilaster_core::{BatchReader, Error, LossLog, LostRows, Result};
 
 use super::doubts::Doubts;
-use crate::schema::VERSION_COLUMN;
+use crate::schema::{SchemaColumn, VERSION_COLUMN};
 
 /// Rows in the tablet's schema and with the version of their rowset.
-pub(super) struct SegmentRows {
+pub(in crate::tablet) struct SegmentRows {
     pub reader: BatchReader,
     pub schema: SchemaRef,
     pub version: i64,
@@ -50,7 +52,7 @@ impl SegmentRows {
 }
 
 /// The rows of a segment to be merged with those of others.
-pub(super) struct MergedSegment {
+pub(in crate::tablet) struct MergedSegment {
     rows: SegmentRows,
     keys: KeyColumns,
     /// The losses of the whole tablet, and the keys that they leave uncertain.
@@ -62,14 +64,59 @@ pub(super) struct MergedSegment {
 
 /// Where the key columns stand, and how they become bytes.
 #[derive(Clone)]
-pub(super) struct KeyColumns {
-    pub columns: Vec<usize>,
-    pub converter: Arc<RowConverter>,
+pub(in crate::tablet) struct KeyColumns {
+    columns: Vec<KeyColumn>,
+    converter: Arc<RowConverter>,
+}
+
+/// A key among the columns.
+#[derive(Clone)]
+struct KeyColumn {
+    at: usize,
+    /// Whether it is an address: given as text, but sorted as a number.
+    is_address: bool,
+}
+
+impl KeyColumn {
+    fn sorted_as(&self, schema: &SchemaRef) -> SortField {
+        SortField::new(match schema.field(self.at).data_type() {
+            DataType::Utf8View if self.is_address => DataType::BinaryView,
+            other => other.clone(),
+        })
+    }
+
+    /// The values in a form that is in the order of the rows.
+    fn sortable(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        let array = batch.column(self.at);
+        let Some(texts) = array.as_string_view_opt().filter(|_| self.is_address) else {
+            return Ok(Arc::clone(array));
+        };
+        let mut octets = BinaryViewBuilder::with_capacity(texts.len());
+        for text in texts {
+            let address = text.map(str::parse::<IpAddr>).transpose();
+            match address.map_err(|error| Error::corrupt("an address", error))? {
+                None => octets.append_null(),
+                Some(IpAddr::V4(address)) => octets.append_value(address.octets()),
+                Some(IpAddr::V6(address)) => octets.append_value(address.octets()),
+            }
+        }
+        Ok(Arc::new(octets.finish()))
+    }
 }
 
 impl KeyColumns {
+    /// The keys among `columns`, whose values have the types of `schema`.
+    pub fn new(columns: &[&SchemaColumn], schema: &SchemaRef) -> Result<Self> {
+        let is_address = |column: &SchemaColumn| matches!(column.type_name.as_str(), "IPV4" | "IPV6");
+        let keys = columns.iter().enumerate().filter(|(_, column)| column.is_key);
+        let columns: Vec<_> =
+            keys.map(|(at, column)| KeyColumn { at, is_address: is_address(column) }).collect();
+        let fields = columns.iter().map(|key| key.sorted_as(schema)).collect();
+        Ok(Self { columns, converter: Arc::new(RowConverter::new(fields)?) })
+    }
+
     fn encode(&self, batch: &RecordBatch, keys: &mut Keys) -> Result<()> {
-        let columns: Vec<_> = self.columns.iter().map(|key| Arc::clone(batch.column(*key))).collect();
+        let columns = self.columns.iter().map(|key| key.sortable(batch)).collect::<Result<Vec<_>>>()?;
         let rows = self.converter.convert_columns(&columns)?;
         keys.clear(rows.num_rows());
         for row in &rows {

@@ -20,8 +20,8 @@ use crate::messages::{
 use crate::schema::{ROW_STORE_COLUMN, TabletSchema};
 use crate::segment::page::{PageKind, PagePointer};
 use crate::segment::paged::parse_entries;
-use crate::segment::structure::{StructurePage, structure_pages};
-use crate::segment::types::{Encoding, FieldType};
+use crate::segment::structure::{Owner, StructurePage, structure_pages};
+use crate::segment::types::{Compression, Encoding, FieldType};
 use crate::segment::{SegmentReader, SegmentReaderOptions};
 
 /// A golden segment.
@@ -114,7 +114,11 @@ impl Golden {
     }
 
     fn written(&self, batches: &[RecordBatch]) -> Vec<u8> {
-        let mut writer = SegmentWriter::try_new(Vec::new(), &self.schema, &self.options())
+        self.written_with(batches, &self.options())
+    }
+
+    fn written_with(&self, batches: &[RecordBatch], options: &SegmentWriteOptions) -> Vec<u8> {
+        let mut writer = SegmentWriter::try_new(Vec::new(), &self.schema, options)
             .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         for batch in batches {
             writer.write(batch).unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -293,6 +297,8 @@ fn compare(golden: &Golden, ours: &[u8]) -> Result<(), String> {
     }
     let ((mut their_footer, mut their_columns), (mut my_footer, mut my_columns)) =
         (messages(&golden.bytes), messages(ours));
+    check_sizes(&theirs, &their_columns)?;
+    check_sizes(&mine, &my_columns)?;
     places.footer(&mut their_footer);
     their_columns.iter_mut().for_each(|column| places.column(column));
     for column in their_columns.iter_mut().chain(&mut my_columns) {
@@ -335,6 +341,47 @@ fn every_golden_segment_is_written_again() {
     let shown: Vec<String> = wrong.iter().take(5).map(|text| text.chars().take(4000).collect()).collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), goldens.len(), shown.join("\n"));
     assert!(goldens.is_empty() || goldens.len() >= 109, "{} segments", goldens.len());
+}
+
+#[test]
+fn the_comparison_notices_other_options() {
+    for golden in goldens().iter().filter(|golden| golden.name.contains("embedded_bloom")) {
+        let variants = [
+            golden.options().with_rows_per_short_key(100),
+            golden.options().with_bloom_rate(0.5),
+            golden.options().with_page_bytes(2048),
+            golden.options().with_dictionary_page_bytes(2048),
+            golden.options().with_compression(Compression::Zstd),
+        ];
+        for options in variants {
+            let ours = golden.written_with(&golden.rows(), &options);
+            assert!(compare(golden, &ours).is_err(), "{} {options:?}", golden.name);
+        }
+    }
+}
+
+/// What columns say of the bytes of their pages, against the pages.
+fn check_sizes(reader: &SegmentReader, columns: &[ColumnMetaPb]) -> Result<(), String> {
+    let all = pages(reader);
+    for (number, column) in columns.iter().enumerate() {
+        let Some(stored) = column.compressed_data_bytes.filter(|bytes| *bytes > 0) else { continue };
+        let is_data = |page: &&StructurePage| {
+            page.owner == Owner::Column(number) && matches!(page.what, "data page" | "dictionary page")
+        };
+        let (mut compressed, mut uncompressed) = (0, 0);
+        for page in all.iter().filter(is_data) {
+            let bytes = reader.shared().store.source.read_at(page.pointer.range()).unwrap();
+            let footer =
+                u64::from(u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()));
+            let opened = reader.shared().store.read(page.pointer, page.kind, page.compression).unwrap();
+            compressed += u64::from(page.pointer.size);
+            uncompressed += opened.body.len() as u64 + footer + 8;
+        }
+        if (stored, column.uncompressed_data_bytes.unwrap()) != (compressed, uncompressed) {
+            return Err(format!("column {number} says {stored} bytes, its pages have {compressed}"));
+        }
+    }
+    Ok(())
 }
 
 #[test]

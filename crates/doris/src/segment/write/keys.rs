@@ -42,6 +42,7 @@ pub(super) struct KeyBuilder {
     rows_per_item: u32,
     short: Option<ShortKeys>,
     primary: Option<PrimaryKeys>,
+    /// Whether keys must ascend as bytes and not repeat, because an index holds them all.
     is_unique: bool,
     last: SortKey,
     current: SortKey,
@@ -161,6 +162,23 @@ impl KeyBuilder {
                 sort.len()
             )));
         }
+        // What follows a string without an end, or part of one, is in no order.
+        let short = sort.iter().take(schema.num_short_key_columns);
+        for column in short.rev().skip(1) {
+            let declared = schema.columns.get(column.number);
+            let is_whole = match column.cell {
+                Cell::Char => declared.is_some_and(|declared| {
+                    usize::try_from(declared.length).is_ok_and(|length| column.short >= length)
+                }),
+                _ => column.cell.width().is_some(),
+            };
+            if !is_whole {
+                let name = declared.map(|declared| declared.name.as_str()).unwrap_or_default();
+                return Err(Error::invalid(format!(
+                    "\"{name}\" can only be the last column of the short key: its keys have no end"
+                )));
+            }
+        }
         Ok(Self {
             sort,
             short_columns: schema.num_short_key_columns,
@@ -187,7 +205,11 @@ impl KeyBuilder {
                 self.current.ends.push(self.current.bytes.len());
             }
             if self.rows > 0 && !self.sort.is_empty() {
-                let order = self.last.compare(&self.current);
+                let order = if self.is_unique {
+                    self.last.bytes.cmp(&self.current.bytes)
+                } else {
+                    self.last.compare(&self.current)
+                };
                 if order.is_gt() || (order.is_eq() && self.is_unique) {
                     let fault = if order.is_gt() { "is below the row before" } else { "repeats a key" };
                     return Err(Error::invalid(format!(
@@ -306,19 +328,20 @@ impl PrimaryKeys {
         if self.has_row_ids {
             keys.sort_unstable();
         }
-        let bare = |(key, length): &(&[u8], usize)| key.get(..*length).unwrap_or_default().to_vec();
-        for pair in keys.windows(2) {
-            if let [(before, a), (after, b)] = pair
-                && before.get(..*a) >= after.get(..*b)
-            {
-                return Err(Error::invalid(
-                    "primary keys must ascend and not repeat: their encoded bytes do not",
-                ));
-            }
+        // Suffixes follow keys without a mark between them, so both must ascend.
+        let mut bare: Vec<&[u8]> =
+            keys.iter().map(|(key, length)| key.get(..*length).unwrap_or_default()).collect();
+        if self.has_row_ids {
+            bare.sort_unstable();
         }
-        let mut hashes: Vec<u64> =
-            keys.iter().map(|(key, length)| hash64(key.get(..*length).unwrap_or_default())).collect();
-        let (min_key, max_key) = (keys.first().map(bare), keys.last().map(bare));
+        let ascend = |pair: &[&[u8]]| matches!(pair, [before, after] if before < after);
+        if !bare.windows(2).all(ascend) || !keys.windows(2).all(|pair| matches!(pair, [a, b] if a.0 < b.0)) {
+            return Err(Error::invalid(
+                "primary keys must ascend and not repeat: their encoded bytes do not",
+            ));
+        }
+        let (min_key, max_key) = (bare.first().map(|key| key.to_vec()), bare.last().map(|key| key.to_vec()));
+        let mut hashes: Vec<u64> = bare.iter().map(|key| hash64(key)).collect();
         let mut column = IndexedColumn::new(FieldType::Varchar, Encoding::Prefix, Compression::Zstd)
             .with_value_index()
             .with_page_bytes(PRIMARY_KEY_PAGE_BYTES);
@@ -334,5 +357,53 @@ impl PrimaryKeys {
             min_key,
             max_key,
         })
+    }
+}
+
+/// Keys of rows in a form that compares as bytes, column by column.
+#[derive(Debug, Default)]
+pub(crate) struct RowKeys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl RowKeys {
+    /// The key of a row.
+    pub fn key(&self, row: usize) -> &[u8] {
+        let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(row).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
+    }
+
+    /// The rows by ascending keys; rows of equal keys stay in their order.
+    pub fn order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX)).collect();
+        order.sort_by(|a, b| self.key(*a as usize).cmp(self.key(*b as usize)));
+        order
+    }
+
+    /// Adds the key of a row; with `has_ends`, strings in it end before what follows them.
+    pub(super) fn append(&mut self, columns: &[(&Cell, &Values)], row: usize, has_ends: bool) -> Result<()> {
+        for (cell, values) in columns {
+            if values.is_null(row) {
+                key::append_null(&mut self.bytes);
+                continue;
+            }
+            let start = self.bytes.len();
+            key::append(cell, values.cell(row), usize::MAX, &mut self.bytes)
+                .ok_or_else(|| Error::invalid("no key column"))?;
+            if has_ends && cell.width().is_none() {
+                // A string ends with 00 00; zeros inside it become 00 ff.
+                let value = self.bytes.split_off(start);
+                for byte in value {
+                    self.bytes.push(byte);
+                    if byte == 0 {
+                        self.bytes.push(u8::MAX);
+                    }
+                }
+                self.bytes.extend([0, 0]);
+            }
+        }
+        self.ends.push(self.bytes.len());
+        Ok(())
     }
 }

@@ -45,4 +45,7 @@ mod writer;
 mod zone_map;
 
 pub use options::{ColumnWriteOptions, SegmentWriteOptions, VariantSubcolumn};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use plan::{filters_fit, is_readable};
+pub(crate) use writer::row_keys;
 pub use writer::{SegmentSummary, SegmentWriter};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::schema::TabletSchema;
 use crate::segment::footer::StorageFormat;
 use crate::segment::types::{Compression, Encoding, FieldType};
 
@@ -133,6 +134,17 @@ impl SegmentWriteOptions {
     pub fn with_subcolumns_last(mut self, last: bool) -> Self {
         self.subcolumns_last = last;
         self
+    }
+
+    /// Puts what a tablet's metadata says of its segments into the schema, as far as it was chosen here.
+    pub(crate) fn declare(&self, schema: &mut TabletSchema) {
+        let size = |chosen: Option<usize>| chosen.and_then(|bytes| u32::try_from(bytes).ok());
+        schema.storage_format = Some(self.format.or(schema.storage_format).unwrap_or(StorageFormat::V2));
+        schema.compression = self.compression.or(schema.compression);
+        schema.storage_page_size = size(self.page_bytes).or(schema.storage_page_size);
+        schema.storage_dict_page_size = size(self.dictionary_page_bytes).or(schema.storage_dict_page_size);
+        schema.row_store_page_size = size(self.row_store_page_bytes).or(schema.row_store_page_size);
+        schema.bf_fpp = self.bloom_rate.or(schema.bf_fpp);
     }
 
     /// Options of one column. A part of a column is named by its path: `tags.item`, `map.key`, `map.value`,

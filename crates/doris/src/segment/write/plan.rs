@@ -407,7 +407,7 @@ fn declared_length(column: &SchemaColumn, field_type: FieldType) -> i32 {
 }
 
 /// Whether readers know the type in this encoding.
-fn is_readable(field_type: FieldType, is_row_store: bool, encoding: Encoding) -> bool {
+pub(crate) fn is_readable(field_type: FieldType, is_row_store: bool, encoding: Encoding) -> bool {
     use Encoding as E;
     use FieldType as T;
     match field_type {
@@ -446,6 +446,6 @@ pub(super) fn zone_maps_fit(field_type: FieldType) -> bool {
 }
 
 /// Whether columns of the type can have bloom filters.
-pub(super) fn filters_fit(field_type: FieldType) -> bool {
+pub(crate) fn filters_fit(field_type: FieldType) -> bool {
     zone_maps_fit(field_type) && !matches!(field_type, FieldType::Bool | FieldType::Float | FieldType::Double)
 }

@@ -1,9 +1,24 @@
-//! Entry points for fuzz targets: the parsers inside a segment on any bytes.
+//! Entry points for fuzz targets: the parsers inside a segment on any bytes, and the writer on any table.
 //!
 //! They give nothing back; what must hold is that they end, without a panic and without more memory than the bytes can
 //! justify. The property tests of this module run the same functions on a few hundred inputs.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "what is made here is known, and a surprise must stop the run"
+)]
+
+mod choices;
+mod tables;
+mod values;
 
 use pilaster_core::Limits;
+
+pub use tables::{segment_round_trip, tablet_round_trip};
 
 use crate::{jsonb, segment};
 
@@ -46,6 +61,21 @@ mod tests {
             documents(&bytes);
             data_page(&bytes);
             index_pages(&bytes);
+        }
+
+        #[test]
+        fn any_table_is_read_back_from_a_segment(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            segment_round_trip(&bytes);
+        }
+    }
+
+    proptest! {
+        // Every file of a tablet is made durable, which takes its time.
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn any_table_is_read_back_from_a_tablet(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+            let folder = tempfile::tempdir().unwrap();
+            tablet_round_trip(&bytes, folder.path());
         }
     }
 }
