@@ -1,9 +1,13 @@
 //! What to write, and how: the options of `convert` and `salvage`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use pilaster::convert::{ConvertOptions, ConvertTarget};
+use pilaster::doris::{
+    self, ColumnWriteOptions, DorisWriterOptions, KeysType, SegmentWriteOptions, StorageFormat, TableModel,
+    TabletWriteOptions,
+};
 use pilaster::kudu::{
     BlockManager, CFileSetWriterOptions, CFileWriterOptions, Compression, Encoding, HashPartition,
     KuduTableWriterOptions, RangePartition,
@@ -33,6 +37,8 @@ pub(crate) struct TargetArgs {
     kudu: KuduArgs,
     #[command(flatten)]
     redfile: RedfileArgs,
+    #[command(flatten)]
+    doris: DorisArgs,
 }
 
 /// How a CFile set is written.
@@ -187,6 +193,143 @@ impl RedfileArgs {
     }
 }
 
+/// How segments and tablets of Doris are written.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Writing Doris tablets and segments")]
+struct DorisArgs {
+    /// What rows of equal keys mean: duplicate, unique, aggregate
+    #[arg(long, value_name = "MODEL", default_value = "duplicate", value_parser = PossibleValuesParser::new(DORIS_MODELS.map(|(name, _)| name)))]
+    doris_model: String,
+
+    /// Key columns, in order; rows of a tablet may come in any order, those of a segment must be sorted [default: the first column]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    doris_key: Vec<String>,
+
+    /// How values of equal keys become one in an aggregate table: sum, min, max, replace, replace_if_not_null
+    #[arg(long, value_name = "COLUMN=RULE", value_parser = parse_pair)]
+    doris_aggregate: Vec<(String, String)>,
+
+    /// A unique table merges when it is read, and not when it is written
+    #[arg(long)]
+    doris_merge_on_read: bool,
+
+    /// The whole schema in the form of `schema.json`, instead of one made from the columns
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["doris_key", "doris_aggregate", "doris_bloom"])]
+    doris_schema: Option<PathBuf>,
+
+    /// Storage format: v2, v3
+    #[arg(long, value_name = "FORMAT", default_value = "v2", value_parser = PossibleValuesParser::new(DORIS_FORMATS.map(|(name, _)| name)))]
+    doris_format: String,
+
+    /// Codec of pages: no_compression, snappy, lz4, lz4f, zlib, zstd, lz4hc [default: lz4f]
+    #[arg(long, value_name = "CODEC")]
+    doris_codec: Option<String>,
+
+    /// Encoding of a column; may be given several times: --doris-encoding name=prefix_encoding
+    #[arg(long, value_name = "COLUMN=ENCODING", value_parser = parse_pair)]
+    doris_encoding: Vec<(String, String)>,
+
+    /// Columns whose pages get bloom filters
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    doris_bloom: Vec<String>,
+
+    /// How often a bloom filter may be wrong [default: 0.05]
+    #[arg(long, value_name = "RATE")]
+    doris_bloom_rate: Option<f64>,
+
+    /// Bytes of a data page before compression [default: 65536]
+    #[arg(long, value_name = "BYTES")]
+    doris_page_size: Option<usize>,
+
+    /// Rows between two entries of the short key index [default: 1024]
+    #[arg(long, value_name = "ROWS")]
+    doris_short_key_rows: Option<u32>,
+
+    /// Rows of a segment of a tablet, at most [default: 1048576]
+    #[arg(long, value_name = "ROWS")]
+    doris_segment_rows: Option<u32>,
+
+    /// Id of the tablet [default: 10001]
+    #[arg(long, value_name = "ID")]
+    doris_tablet: Option<i64>,
+
+    /// Id of the table, by which it is called when it is opened [default: 10000]
+    #[arg(long, value_name = "ID")]
+    doris_table: Option<i64>,
+}
+
+const DORIS_MODELS: [(&str, KeysType); 3] =
+    [("duplicate", KeysType::Duplicate), ("unique", KeysType::Unique), ("aggregate", KeysType::Aggregate)];
+const DORIS_FORMATS: [(&str, StorageFormat); 2] = [("v2", StorageFormat::V2), ("v3", StorageFormat::V3)];
+/// Id of the partition, which nothing here asks for.
+const DORIS_PARTITION: i64 = 10_002;
+
+impl DorisArgs {
+    fn segment(&self) -> Result<SegmentWriteOptions> {
+        let mut options = SegmentWriteOptions::default();
+        if let Some((_, format)) = DORIS_FORMATS.iter().find(|(name, _)| *name == self.doris_format) {
+            options = options.with_format(*format);
+        }
+        if let Some(name) = &self.doris_codec {
+            let codec = doris::Compression::from_name(&name.to_ascii_uppercase());
+            options = options
+                .with_compression(codec.ok_or_else(|| Error::invalid(format!("no codec \"{name}\"")))?);
+        }
+        for (column, name) in &self.doris_encoding {
+            let encoding = doris::Encoding::from_name(&name.to_ascii_uppercase());
+            let encoding = encoding.ok_or_else(|| Error::invalid(format!("no encoding \"{name}\"")))?;
+            options = options.with_column(column, ColumnWriteOptions::default().with_encoding(encoding));
+        }
+        if let Some(rate) = self.doris_bloom_rate {
+            options = options.with_bloom_rate(rate);
+        }
+        if let Some(bytes) = self.doris_page_size {
+            options = options.with_page_bytes(bytes);
+        }
+        if let Some(rows) = self.doris_short_key_rows {
+            options = options.with_rows_per_short_key(rows);
+        }
+        Ok(options)
+    }
+
+    fn tablet(&self) -> TabletWriteOptions {
+        let mut options = TabletWriteOptions::default();
+        if let Some(rows) = self.doris_segment_rows {
+            options = options.with_rows_per_segment(rows);
+        }
+        if let Some(id) = self.doris_tablet {
+            options = options.with_tablet_id(id);
+        }
+        if let Some(id) = self.doris_table {
+            options = options.with_table(id, DORIS_PARTITION);
+        }
+        options
+    }
+
+    fn options(&self) -> Result<DorisWriterOptions> {
+        let keys_type =
+            DORIS_MODELS.iter().find(|(name, _)| *name == self.doris_model).map(|(_, kind)| *kind);
+        let model = TableModel {
+            keys_type: keys_type.unwrap_or_default(),
+            keys: self.doris_key.clone(),
+            aggregations: self.doris_aggregate.clone(),
+            merge_on_read: self.doris_merge_on_read,
+            bloom_columns: self.doris_bloom.clone(),
+        };
+        let schema = self.doris_schema.as_ref().map(doris::read_schema).transpose()?;
+        Ok(DorisWriterOptions::default()
+            .with_model(model)
+            .with_schema(schema)
+            .with_tablet(self.tablet())
+            .with_segment(self.segment()?))
+    }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String)> {
+    let (column, value) = text.rsplit_once('=').ok_or_else(|| Error::invalid("expected COLUMN=VALUE"))?;
+    Ok((column.to_string(), value.to_string()))
+}
+
 fn parse_encoding(text: &str) -> Result<(String, Encoding)> {
     let (column, encoding) =
         text.rsplit_once('=').ok_or_else(|| Error::invalid("an encoding is given as COLUMN=ENCODING"))?;
@@ -220,13 +363,14 @@ impl TargetArgs {
         }
     }
 
-    pub(crate) fn options(&self) -> ConvertOptions {
-        ConvertOptions::default().with_overwrite(self.overwrite).with_write(
+    pub(crate) fn options(&self) -> Result<ConvertOptions> {
+        Ok(ConvertOptions::default().with_overwrite(self.overwrite).with_write(
             WriteOptions::default()
                 .with_parquet_codec(self.parquet_codec)
                 .with_cfile_set(self.cfile.options())
                 .with_kudu(self.kudu.options())
-                .with_redfile(self.redfile.options()),
-        )
+                .with_redfile(self.redfile.options())
+                .with_doris(self.doris.options()?),
+        ))
     }
 }

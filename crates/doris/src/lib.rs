@@ -35,6 +35,7 @@
     )
 )]
 
+mod arrow_schema_map;
 mod calendar;
 mod decimal;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -49,4 +50,5 @@ pub mod schema;
 pub mod segment;
 pub mod tablet;
 
+pub use arrow_schema_map::TableModel;
 pub use schema::{KeysType, SchemaColumn, SchemaIndex, TabletSchema};

@@ -164,8 +164,12 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
         OutputFormat::Csv => Some(count_records(path, b',')?),
         OutputFormat::Tsv => Some(count_records(path, b'\t')?),
         OutputFormat::Jsonl => Some(count_objects(path)?),
-        OutputFormat::Redfile => options.open_source(source)?.row_count(),
-        OutputFormat::Table | OutputFormat::Json | OutputFormat::CFileSet | OutputFormat::Kudu => None,
+        OutputFormat::Redfile | OutputFormat::DorisSegment => options.open_source(source)?.row_count(),
+        OutputFormat::Table
+        | OutputFormat::Json
+        | OutputFormat::CFileSet
+        | OutputFormat::Kudu
+        | OutputFormat::Doris => None,
     };
     // Records without fields are empty lines, which readers pass over.
     Ok(rows.filter(|_| !schema.fields().is_empty()))

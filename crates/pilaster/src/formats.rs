@@ -129,6 +129,8 @@ pub(crate) struct FormatWriteOptions {
     pub(crate) cfile_set: crate::kudu::CFileSetWriterOptions,
     #[cfg(feature = "kudu")]
     pub(crate) kudu: crate::kudu::KuduTableWriterOptions,
+    #[cfg(feature = "doris")]
+    pub(crate) doris: crate::doris::DorisWriterOptions,
     #[cfg(feature = "redfile")]
     pub(crate) redfile: crate::redfile::RedfileWriterOptions,
 }

@@ -41,11 +41,15 @@ pub enum OutputFormat {
     Kudu,
     /// Redfile.
     Redfile,
+    /// The folder of a tablet of Apache Doris, as in a snapshot.
+    Doris,
+    /// One segment file of Apache Doris.
+    DorisSegment,
 }
 
 impl OutputFormat {
     /// Every format, with its name.
-    pub const ALL: [(OutputFormat, &'static str); 10] = [
+    pub const ALL: [(OutputFormat, &'static str); 12] = [
         (Self::Table, "table"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
@@ -56,6 +60,8 @@ impl OutputFormat {
         (Self::CFileSet, "cfile-set"),
         (Self::Kudu, "kudu"),
         (Self::Redfile, "redfile"),
+        (Self::Doris, "doris"),
+        (Self::DorisSegment, "doris-segment"),
     ];
 
     /// The format that a file name asks for by its extension.
@@ -71,6 +77,8 @@ impl OutputFormat {
             "cfiles" => Self::CFileSet,
             "kudu" => Self::Kudu,
             "red" | "redfile" => Self::Redfile,
+            "doris" => Self::Doris,
+            "dat" => Self::DorisSegment,
             "txt" => Self::Table,
             _ => return None,
         })
@@ -81,6 +89,7 @@ impl OutputFormat {
         match self {
             Self::CFileSet | Self::Kudu => "kudu",
             Self::Redfile => "redfile",
+            Self::Doris | Self::DorisSegment => "doris",
             Self::Table | Self::Csv | Self::Tsv | Self::Json | Self::Jsonl | Self::Parquet | Self::Arrow => {
                 "default"
             }
@@ -89,12 +98,12 @@ impl OutputFormat {
 
     /// Whether it is written as a folder and not as one stream of bytes.
     pub fn is_folder(self) -> bool {
-        matches!(self, Self::CFileSet | Self::Kudu)
+        matches!(self, Self::CFileSet | Self::Kudu | Self::Doris)
     }
 
     /// Whether it is bytes that do not belong on a terminal.
     pub fn is_binary(self) -> bool {
-        matches!(self, Self::Parquet | Self::Arrow | Self::CFileSet | Self::Kudu | Self::Redfile)
+        !matches!(self, Self::Table | Self::Csv | Self::Tsv | Self::Json | Self::Jsonl)
     }
 }
 
@@ -249,9 +258,11 @@ pub fn writer(
             let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;
             Box::new(ParquetOutput(writer))
         }
-        OutputFormat::CFileSet | OutputFormat::Kudu | OutputFormat::Redfile => {
-            writer_of(format)?.writer(format, sink, schema, options)?
-        }
+        OutputFormat::CFileSet
+        | OutputFormat::Kudu
+        | OutputFormat::Redfile
+        | OutputFormat::Doris
+        | OutputFormat::DorisSegment => writer_of(format)?.writer(format, sink, schema, options)?,
     })
 }
 

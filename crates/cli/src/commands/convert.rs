@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
     let bar = words.bar("convert", Unit::Rows);
-    let summary = convert(dataset.as_ref(), &request, &target, &args.write.options(), &bar)?;
+    let summary = convert(dataset.as_ref(), &request, &target, &args.write.options()?, &bar)?;
     drop(bar);
     words.say(format_args!("{}: {} rows, {}", target.path.display(), summary.rows, human(summary.bytes)));
     Ok(Outcome::Fine)

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
         open_all(&args.open.options_for(args.shape.shape())?.with_recovery(true), &args.sources, words)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
-        .with_convert(args.write.options());
+        .with_convert(args.write.options()?);
     let bar = words.bar("salvage", Unit::Rows);
     let report = salvage(dataset.as_ref(), &target, &options, &bar)?;
     drop(bar);

@@ -134,7 +134,9 @@ impl TabletMeta {
     /// As [`TabletMeta::parse`].
     pub fn parse_json(json: &[u8], limits: &Limits) -> Result<Self> {
         limits.metadata(json.len() as u64)?;
-        let message: TabletMetaPb = serde_json::from_slice(json)
+        // By way of a value, since Doris writes some fields twice.
+        let message: TabletMetaPb = serde_json::from_slice::<serde_json::Value>(json)
+            .and_then(serde_json::from_value)
             .map_err(|error| Error::corrupt("the metadata of a tablet as JSON", error))?;
         Self::from_message(message)
     }

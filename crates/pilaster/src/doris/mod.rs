@@ -1,19 +1,29 @@
 //! Where Apache Doris plugs in: which files and folders are its own and how they are opened.
 
 mod tablets;
+mod writing;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilaster_core::error::AtPosition;
-use pilaster_core::{DatasetRef, Error, Result, SourceRef};
-use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
-pub use pilaster_doris::{KeysType, SchemaColumn, TabletSchema};
+use arrow_schema::SchemaRef;
 
+use pilaster_core::error::AtPosition;
+use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+pub use pilaster_doris::segment::{
+    ColumnWriteOptions, Compression, Encoding, SegmentWriteOptions, StorageFormat,
+};
+use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
+pub use pilaster_doris::tablet::{TabletLayout, TabletWriteOptions};
+pub use pilaster_doris::{KeysType, SchemaColumn, TableModel, TabletSchema};
+pub use writing::DorisWriterOptions;
+
+use crate::convert::ConvertSummary;
 use crate::detect::Format;
 use crate::formats::Driver;
 use crate::open::OpenOptions;
-use crate::output::OutputFormat;
+use crate::output::{BatchWriter, OutputFormat, WriteOptions};
 use crate::store::Store;
 
 /// How a segment calls its kind.
@@ -63,8 +73,29 @@ impl Driver for Doris {
         Ok(Box::new(tablets::Tablets::open(folders, options)?))
     }
 
-    fn writes(&self, _format: OutputFormat) -> bool {
-        false
+    fn writes(&self, format: OutputFormat) -> bool {
+        matches!(format, OutputFormat::Doris | OutputFormat::DorisSegment)
+    }
+
+    fn writer(
+        &self,
+        _format: OutputFormat,
+        sink: Box<dyn Write + Send>,
+        schema: SchemaRef,
+        options: &WriteOptions,
+    ) -> Result<Box<dyn BatchWriter>> {
+        writing::segment_writer(sink, &schema, &options.formats.doris)
+    }
+
+    fn write_folder(
+        &self,
+        _format: OutputFormat,
+        batches: BatchReader,
+        folder: &Path,
+        options: &WriteOptions,
+        progress: &dyn Progress,
+    ) -> Result<ConvertSummary> {
+        writing::write_tablet(batches, folder, &options.formats.doris, progress)
     }
 }
 
@@ -131,5 +162,14 @@ impl OpenOptions {
     /// What only Doris's files need to know.
     pub fn doris(&self) -> &DorisOptions {
         &self.formats.doris
+    }
+}
+
+impl WriteOptions {
+    /// How segments and tablets of Doris are written.
+    #[must_use]
+    pub fn with_doris(mut self, options: DorisWriterOptions) -> Self {
+        self.formats.doris = options;
+        self
     }
 }
