@@ -26,3 +26,4 @@ pub use writer::{DataFile, RedfileWriter, WriteSummary};
 
 pub(crate) use column::value_width;
 pub(crate) use statistics::Extremes;
+pub(crate) use writer::StoredChunk;
