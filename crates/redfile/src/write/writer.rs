@@ -226,7 +226,7 @@ impl<W: Write> RedfileWriter<W> {
         for number in 0..self.columns.len() {
             self.write_chunk(number, &mut group, |column, output| {
                 let chunk = column.finish_chunk(output.position)?;
-                output.write(&chunk.bytes)?;
+                chunk.pages.blocks().try_for_each(|pages| output.write(pages))?;
                 Ok(chunk.metadata)
             })?;
         }
