@@ -1,52 +1,26 @@
-//! Two byte shuffles and a masked load per group; a table leads from the lengths of two values to the shuffle.
+//! Five `u64` by two shuffles and a masked load.
 
-use super::{GROUP, MAX_GROUP_LEN, scalar};
-use crate::Result;
+use super::super::word::Word;
+use super::{is_available, shuffles};
 use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
 
-/// For each pair of lengths, where each byte of the two results comes from; 0x80 gives zero.
-static SHUFFLES: [[u8; 16]; 64] = shuffles();
+/// Values of a group.
+const GROUP: usize = u64::GROUP;
+/// For each pair of lengths, where each byte of the two results comes from.
+static SHUFFLES: [[u8; 16]; 64] = shuffles(2);
 /// The bits of a value by its length.
 static MASKS: [u64; 8] =
     [0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xff_ffff_ffff, 0xffff_ffff_ffff, 0xff_ffff_ffff_ffff, u64::MAX];
 
-#[expect(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "evaluated at compile time, where a wrong index fails the build"
-)]
-const fn shuffles() -> [[u8; 16]; 64] {
-    let mut table = [[0x80; 16]; 64];
-    let mut pair = 0;
-    while pair < 64 {
-        let (mut value, mut from) = (0, 0u8);
-        while value < 2 {
-            let len = ((pair >> (3 - 3 * value)) & 7) + 1;
-            let mut byte = 0;
-            while byte < len {
-                table[pair][value * 8 + byte] = from;
-                from += 1;
-                byte += 1;
-            }
-            value += 1;
-        }
-        pair += 1;
+/// Decodes groups while one of the longest form still lies inside the bytes; gives the position and the groups done. A selector
+/// that is none is left to the portable decoder, which says so.
+pub(in super::super) fn decode(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> (usize, usize) {
+    if !is_available() {
+        return (0, 0);
     }
-    table
-}
-
-/// Whether this machine can run [`decode`].
-#[inline]
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("ssse3")
-}
-
-/// Appends the values of `groups` groups; returns the bytes they took.
-pub(super) fn decode(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> Result<usize> {
     out.reserve(groups.saturating_mul(GROUP));
-    // SAFETY: the caller's dispatch and this check name the one feature the kernel is compiled for.
-    let (pos, done) = if is_available() { unsafe { decode_wide(bytes, groups, out) } } else { (0, 0) };
-    scalar::decode(bytes, pos, groups.saturating_sub(done), out)
+    // SAFETY: the check names the one feature the kernel is compiled for.
+    unsafe { decode_pairs(bytes, groups, out) }
 }
 
 /// Bytes of a pair of values whose lengths less one are `pair`'s two numbers of three bits.
@@ -55,17 +29,16 @@ const fn pair_len(pair: usize) -> usize {
     (pair >> 3).wrapping_add(pair & 7).wrapping_add(2)
 }
 
-/// Decodes while a group of the longest form still lies inside the bytes; returns the position and the groups done. A
-/// selector that is none is left to the portable decoder, which says so.
+/// See [`decode`].
 #[target_feature(enable = "ssse3")]
-fn decode_wide(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> (usize, usize) {
+fn decode_pairs(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> (usize, usize) {
     let mut pos = 0usize;
     let mut done = 0usize;
     let room = out.spare_capacity_mut();
     let groups = groups.min(room.len() / GROUP);
     let mut target = room.as_mut_ptr().cast::<u64>();
     while done < groups
-        && let Some(window) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<MAX_GROUP_LEN>())
+        && let Some(window) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<{ u64::MAX_GROUP_LEN }>())
     {
         let selector = usize::from(u16::from_be_bytes([window[0], window[1]]));
         let (first, second, last) = ((selector >> 9) & 63, (selector >> 3) & 63, selector & 7);
