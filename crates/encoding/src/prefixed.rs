@@ -115,6 +115,27 @@ pub fn put(string: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
+/// Strings up to this length are copied as a block of it where the source goes on.
+pub const BLOCK_LEN: usize = 64;
+
+/// Appends the first `len` bytes of a block, all of it if `len` is more: a copy of fixed size and no branches.
+///
+/// ```
+/// let (mut out, mut block) = (Vec::new(), [b'.'; 64]);
+/// block[..2].copy_from_slice(b"hi");
+/// pilaster_encoding::prefixed::put_block(&block, 2, &mut out);
+/// assert_eq!(out, b"\x02\0\0\0hi");
+/// ```
+#[inline]
+pub fn put_block(block: &[u8; BLOCK_LEN], len: usize, out: &mut Vec<u8>) {
+    let len = len.min(BLOCK_LEN);
+    let [low, ..] = len.to_le_bytes();
+    out.extend_from_slice(&[low, 0, 0, 0]);
+    let start = out.len();
+    out.extend_from_slice(block);
+    out.truncate(start.wrapping_add(len));
+}
+
 /// The longest string that an Arrow view holds itself.
 pub const MAX_INLINE_LEN: usize = 12;
 
