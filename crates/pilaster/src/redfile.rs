@@ -7,14 +7,10 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pilaster_core::source::open_source;
-use pilaster_core::{
-    DatasetRef, Error, Limits, LostRows, Progress, Result, SharedFile, SourceRef,
-};
+use pilaster_core::{DatasetRef, Error, Limits, LostRows, Progress, Result, SharedFile, SourceRef};
 pub use pilaster_redfile::metadata::Compression;
 pub use pilaster_redfile::{EncodingChoice, LostCells, RedfileSchema, RedfileWriterOptions};
-use pilaster_redfile::{
-    RecoveryReport, RedfileReader, RedfileReaderOptions, RedfileWriter, RepairOptions,
-};
+use pilaster_redfile::{RecoveryReport, RedfileReader, RedfileReaderOptions, RedfileWriter, RepairOptions};
 
 use crate::detect::Format;
 use crate::formats::Driver;
@@ -38,7 +34,9 @@ impl Driver for Redfile {
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
         let reader_options = reader_options(options);
         if options.recovers() {
-            return Ok(Arc::new(RedfileReader::recover(source, options.redfile().schema(), &reader_options)?.0));
+            return Ok(Arc::new(
+                RedfileReader::recover(source, options.redfile().schema(), &reader_options)?.0,
+            ));
         }
         Ok(Arc::new(RedfileReader::open_with_options(source, &reader_options)?))
     }
@@ -192,13 +190,15 @@ fn path_below(file: &Path, target: &Path) -> Result<String> {
     if target.canonicalize().is_ok_and(|target| target == file_path) {
         return Err(Error::invalid("is the damaged file itself").at(&target.display().to_string(), 0, ""));
     }
-    let parts = file_path.strip_prefix(&folder).ok().map(|inner| {
-        inner.iter().map(|part| part.to_str().map(str::to_string)).collect::<Option<Vec<_>>>()
-    });
+    let parts = file_path
+        .strip_prefix(&folder)
+        .ok()
+        .map(|inner| inner.iter().map(|part| part.to_str().map(str::to_string)).collect::<Option<Vec<_>>>());
     match parts.flatten() {
         Some(parts) => Ok(parts.join("/")),
         None => {
-            let message = format!("does not lie in \"{}\" or below, where it could be found", folder.display());
+            let message =
+                format!("does not lie in \"{}\" or below, where it could be found", folder.display());
             Err(Error::invalid(message).at(&file.display().to_string(), 0, ""))
         }
     }
