@@ -38,9 +38,7 @@ pub fn encoded_len(value: u32) -> usize {
 /// # Errors
 /// If the bytes end inside the group; `*pos` then stays where it was.
 pub fn decode_group(bytes: &[u8], pos: &mut usize) -> Result<[u32; 4]> {
-    let mut values = [0; 4];
-    word::decode_group(bytes, pos, &mut values)?;
-    Ok(values)
+    u32::read_group(bytes, pos)
 }
 
 /// Appends one group.

@@ -3,8 +3,10 @@
 use crate::{DecodeError, Result};
 
 /// A value of a group, and the shape of groups of it.
-pub(super) trait Word: Copy + Default + PartialEq + Into<u64> + TryFrom<u64> {
-    /// Values of a group.
+pub(super) trait Word: Copy + Default + PartialEq + Into<u64> {
+    /// The values of a group.
+    type Group: IntoIterator<Item = Self>;
+    /// How many they are.
     const GROUP: usize;
     /// Bytes of the selector, which is big-endian.
     const SELECTOR_LEN: usize;
@@ -20,6 +22,12 @@ pub(super) trait Word: Copy + Default + PartialEq + Into<u64> + TryFrom<u64> {
         values.iter().fold(0, |sum, &value| sum.wrapping_add(encoded_len(value)))
     }
 
+    /// Reads one group at `*pos` and moves `*pos` behind it.
+    fn read_group(bytes: &[u8], pos: &mut usize) -> Result<Self::Group>;
+
+    /// Writes one group to the start of `place`, which has room for the longest; bytes after it are scratch. Gives its length.
+    fn put_group(place: &mut [u8], values: &[Self]) -> usize;
+
     /// Decodes as many groups as the machine has a fast way for, at most `groups`; gives the position behind them and their
     /// number.
     fn decode_fast(_bytes: &[u8], _groups: usize, _out: &mut Vec<Self>) -> (usize, usize) {
@@ -30,10 +38,64 @@ pub(super) trait Word: Copy + Default + PartialEq + Into<u64> + TryFrom<u64> {
 /// Values of the largest group.
 const MAX_GROUP: usize = 5;
 
+/// What only differs by types: lengths of places are constants then, and hardly anything is checked.
+macro_rules! groups {
+    ($word:ty, $selector:ty) => {
+        type Group = [$word; <$word>::GROUP];
+
+        #[inline]
+        fn read_group(bytes: &[u8], pos: &mut usize) -> Result<Self::Group> {
+            let truncated = || truncated::<Self>(*pos);
+            let rest = bytes.get(*pos..).unwrap_or_default();
+            let (selector, mut rest) = rest.split_first_chunk().ok_or_else(truncated)?;
+            let selector = usize::from(<$selector>::from_be_bytes(*selector));
+            let mut shift = Self::LENGTH_BITS.wrapping_mul(Self::GROUP);
+            if selector >> shift != 0 {
+                return Err(no_selector(*pos, 1usize << shift, selector));
+            }
+            let mut values = [0; Self::GROUP];
+            for value in &mut values {
+                shift = shift.wrapping_sub(Self::LENGTH_BITS);
+                let len = ((selector >> shift) & size_of::<Self>().wrapping_sub(1)).wrapping_add(1);
+                let (now, later) = rest.split_at_checked(len).ok_or_else(truncated)?;
+                *value = now.iter().rev().fold(0, |value, &byte| (value << 8) | Self::from(byte));
+                rest = later;
+            }
+            *pos = bytes.len().wrapping_sub(rest.len());
+            Ok(values)
+        }
+
+        #[inline(always)]
+        fn put_group(place: &mut [u8], values: &[Self]) -> usize {
+            let place = place.first_chunk_mut::<{ <$word>::MAX_GROUP_LEN }>();
+            let values = values.first_chunk::<{ <$word>::GROUP }>();
+            let (Some(place), Some(values)) = (place, values) else { return 0 };
+            let mut selector: $selector = 0;
+            let mut at = Self::SELECTOR_LEN;
+            for value in values {
+                let len = encoded_len(*value);
+                let [low, ..] = len.wrapping_sub(1).to_le_bytes();
+                selector = (selector << Self::LENGTH_BITS) | <$selector>::from(low);
+                // The longest group ends with the place, so all bytes of a value are always there.
+                if let Some(place) = place.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+                    *place = value.to_le_bytes();
+                }
+                at = at.wrapping_add(len);
+            }
+            if let Some(place) = place.first_chunk_mut() {
+                *place = selector.to_be_bytes();
+            }
+            at
+        }
+    };
+}
+
 impl Word for u32 {
     const GROUP: usize = 4;
     const SELECTOR_LEN: usize = 1;
     const LENGTH_BITS: usize = 2;
+
+    groups!(u32, u8);
 
     fn encoded_lens(values: &[Self]) -> usize {
         // Comparisons instead of leading zeros, so that the loop is vectorised.
@@ -57,42 +119,28 @@ impl Word for u64 {
     const SELECTOR_LEN: usize = 2;
     const LENGTH_BITS: usize = 3;
 
+    groups!(u64, u16);
+
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     fn decode_fast(bytes: &[u8], groups: usize, out: &mut Vec<Self>) -> (usize, usize) {
         super::ssse3::wide::decode(bytes, groups, out)
     }
 }
 
+#[cold]
+fn truncated<W: Word>(at: usize) -> DecodeError {
+    DecodeError::new(at, format!("a whole group of {} varints", W::GROUP), "the end of the bytes")
+}
+
+#[cold]
+fn no_selector(at: usize, end: usize, found: usize) -> DecodeError {
+    DecodeError::new(at, format!("a selector below {end:#06x}"), format!("{found:#06x}"))
+}
+
 /// Bytes of `value` inside a group, at least 1.
 #[inline(always)]
 pub(super) fn encoded_len(value: impl Word) -> usize {
     (71u32.saturating_sub((value.into() | 1).leading_zeros()) / 8) as usize
-}
-
-/// Reads one group at `*pos` into `values` and moves `*pos` behind it.
-#[inline]
-pub(super) fn decode_group<W: Word>(bytes: &[u8], pos: &mut usize, values: &mut [W]) -> Result<()> {
-    let truncated =
-        || DecodeError::new(*pos, format!("a whole group of {} varints", W::GROUP), "the end of the bytes");
-    let rest = bytes.get(*pos..).unwrap_or_default();
-    let (selector, mut rest) = rest.split_at_checked(W::SELECTOR_LEN).ok_or_else(truncated)?;
-    let selector = selector.iter().fold(0usize, |sum, &byte| (sum << 8) | usize::from(byte));
-    let end = 1usize << W::LENGTH_BITS.wrapping_mul(W::GROUP);
-    if selector >= end {
-        let expected = format!("a selector below {end:#06x}");
-        return Err(DecodeError::new(*pos, expected, format!("{selector:#06x}")));
-    }
-    let mut shift = W::LENGTH_BITS.wrapping_mul(W::GROUP);
-    for value in values.iter_mut().take(W::GROUP) {
-        shift = shift.wrapping_sub(W::LENGTH_BITS);
-        let len = ((selector >> shift) & size_of::<W>().wrapping_sub(1)).wrapping_add(1);
-        let (now, later) = rest.split_at_checked(len).ok_or_else(truncated)?;
-        let number = now.iter().rev().fold(0u64, |number, &byte| (number << 8) | u64::from(byte));
-        *value = W::try_from(number).unwrap_or_default();
-        rest = later;
-    }
-    *pos = bytes.len().wrapping_sub(rest.len());
-    Ok(())
 }
 
 /// The portable decoder: appends the values of `groups` groups from byte `pos` on; returns the position behind them.
@@ -103,9 +151,7 @@ pub(super) fn decode_portable<W: Word>(
     out: &mut Vec<W>,
 ) -> Result<usize> {
     for _ in 0..groups {
-        let mut values = [W::default(); MAX_GROUP];
-        decode_group(bytes, &mut pos, &mut values)?;
-        out.extend_from_slice(values.get(..W::GROUP).unwrap_or(&values));
+        out.extend(W::read_group(bytes, &mut pos)?);
     }
     Ok(pos)
 }
@@ -170,37 +216,13 @@ pub(super) fn encode<W: Word>(values: &[W], out: &mut Vec<u8>) {
     let most = values.len().div_ceil(W::GROUP).saturating_mul(W::MAX_GROUP_LEN);
     out.resize(at.saturating_add(most), 0);
     for group in groups {
-        at = at.wrapping_add(put_group(out.get_mut(at..).unwrap_or_default(), group));
+        at = at.wrapping_add(W::put_group(out.get_mut(at..).unwrap_or_default(), group));
     }
     if !rest.is_empty() {
         let mut last = [W::default(); MAX_GROUP];
         last.iter_mut().zip(rest).for_each(|(slot, value)| *slot = *value);
         let last = last.get(..W::GROUP).unwrap_or(&last);
-        at = at.wrapping_add(put_group(out.get_mut(at..).unwrap_or_default(), last));
+        at = at.wrapping_add(W::put_group(out.get_mut(at..).unwrap_or_default(), last));
     }
     out.truncate(at);
-}
-
-/// Writes one group to the start of `place`, which has room for the longest; bytes after it are scratch. Gives its length.
-#[inline(always)]
-fn put_group<W: Word>(place: &mut [u8], values: &[W]) -> usize {
-    let Some(place) = place.get_mut(..W::MAX_GROUP_LEN) else { return 0 };
-    let mut selector = 0usize;
-    let mut at = W::SELECTOR_LEN;
-    for value in values {
-        let len = encoded_len(*value);
-        selector = (selector << W::LENGTH_BITS) | len.wrapping_sub(1);
-        // The longest group ends with the place, so all bytes of a value are always there.
-        let bytes = (*value).into().to_le_bytes();
-        if let Some((place, bytes)) =
-            place.get_mut(at..at.wrapping_add(size_of::<W>())).zip(bytes.get(..size_of::<W>()))
-        {
-            place.copy_from_slice(bytes);
-        }
-        at = at.wrapping_add(len);
-    }
-    let bytes = selector.to_be_bytes();
-    let bytes = bytes.get(size_of::<usize>().wrapping_sub(W::SELECTOR_LEN)..).unwrap_or_default();
-    place.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    at
 }
