@@ -4,22 +4,21 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use clap::Args;
-use pilaster_core::{BatchReader, Dataset};
+use pilaster_core::Dataset;
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
-use pilaster_kudu::tablet::KuduTable;
 use serde::Serialize;
 
 use crate::Result;
 use crate::clock::Clock;
 use crate::table::{BATCH_ROWS, KEY, Table, TableKind};
+use crate::threads::{count, scan_splits};
 
 /// Prints lineitem as commands of the client that loads it: a line for each row.
 #[derive(Debug, Args)]
@@ -106,7 +105,7 @@ impl Scan {
         let (mut rows, mut seconds) = (0, Vec::with_capacity(self.iterations));
         for _ in 0..self.iterations {
             let (count, time) = if self.threads > 1 {
-                self.scan_splits(&table, splits)?
+                scan_splits(&table, self.threads, self.clock)?
             } else {
                 let watch = self.clock.start();
                 let count = count(table.scan().batch_size(BATCH_ROWS).read()?)?;
@@ -118,38 +117,4 @@ impl Scan {
         println!("{}", serde_json::to_string(&Times { rows, splits, open_seconds, seconds })?);
         Ok(())
     }
-
-    /// Rows, and the time of the thread that took longest.
-    fn scan_splits(&self, table: &KuduTable, splits: usize) -> Result<(usize, Duration)> {
-        let next = AtomicUsize::new(0);
-        let read_some = || -> Result<(usize, Duration), String> {
-            let watch = self.clock.start();
-            let mut rows = 0usize;
-            loop {
-                let split = next.fetch_add(1, Ordering::Relaxed);
-                if split >= splits {
-                    return Ok((rows, watch.elapsed()));
-                }
-                let read = table.scan().split(split).batch_size(BATCH_ROWS).read();
-                let read = read.map_err(|error| error.to_string())?;
-                rows = rows.saturating_add(count(read).map_err(|error| error.to_string())?);
-            }
-        };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.threads).map(|_| scope.spawn(read_some)).collect();
-            threads.into_iter().try_fold((0usize, Duration::ZERO), |(rows, longest), thread| {
-                let (more, time) = thread.join().map_err(|_| "a thread panicked")??;
-                Ok((rows.saturating_add(more), longest.max(time)))
-            })
-        })
-    }
-}
-
-/// Reads everything and drops it.
-fn count(reader: BatchReader) -> Result<usize> {
-    let mut rows = 0usize;
-    for batch in reader {
-        rows = rows.saturating_add(batch?.num_rows());
-    }
-    Ok(rows)
 }

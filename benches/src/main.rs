@@ -9,6 +9,7 @@ mod measure;
 mod operation;
 mod report;
 mod table;
+mod threads;
 
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,8 @@ enum Command {
     /// Scans a table of a Kudu server's folder.
     #[command(hide = true)]
     KuduScan(kudu_tablet::Scan),
+    /// Scans a Redfile of several row groups with one thread and with more.
+    RedfileThreads(threads::RedfileThreads),
 }
 
 fn main() -> Result<()> {
@@ -90,6 +93,7 @@ fn main() -> Result<()> {
         }
         Some(Command::KuduRows(rows)) => return rows.run(),
         Some(Command::KuduScan(scan)) => return scan.run(),
+        Some(Command::RedfileThreads(scan)) => return scan.run(),
         None => {}
     }
     let report = compare(&arguments)?;

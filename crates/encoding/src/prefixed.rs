@@ -86,7 +86,7 @@ pub fn append<O: TryFrom<usize>>(
     Ok(())
 }
 
-/// Strings up to this length are put together in a block of fixed size, which is copied faster than one of any size.
+/// Strings up to this length are copied by blocks of fixed size, which is faster than by one of any size.
 const BLOCK: usize = 32;
 
 /// Appends a string.
@@ -97,23 +97,64 @@ const BLOCK: usize = 32;
 pub fn put(string: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let len = u32::try_from(string.len())
         .map_err(|_| DecodeError::new(0, "a string below 4 GiB", format!("{} bytes", string.len())))?;
+    out.extend_from_slice(&len.to_le_bytes());
     if string.len() > BLOCK {
-        out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(string);
         return Ok(());
     }
-    let mut block = [0u8; BLOCK + PREFIX_LEN];
-    let (prefix, body) = block.split_at_mut(PREFIX_LEN);
-    prefix.copy_from_slice(&len.to_le_bytes());
+    let start = out.len();
+    out.extend_from_slice(&[0; BLOCK]);
+    let body = out.get_mut(start..).unwrap_or_default();
     // From both ends, overlapping in the middle.
     if !(put_ends::<16>(string, body) || put_ends::<8>(string, body) || put_ends::<4>(string, body)) {
         for (to, from) in body.iter_mut().zip(string) {
             *to = *from;
         }
     }
-    out.extend_from_slice(&block);
-    out.truncate(out.len().saturating_sub(BLOCK.saturating_sub(string.len())));
+    out.truncate(start.saturating_add(string.len()));
     Ok(())
+}
+
+/// Strings up to this length are copied as a block of it where the source goes on.
+pub const BLOCK_LEN: usize = 64;
+
+/// Appends the first `len` bytes of a block, all of it if `len` is more: a copy of fixed size and no branches.
+///
+/// ```
+/// let (mut out, mut block) = (Vec::new(), [b'.'; 64]);
+/// block[..2].copy_from_slice(b"hi");
+/// pilaster_encoding::prefixed::put_block(&block, 2, &mut out);
+/// assert_eq!(out, b"\x02\0\0\0hi");
+/// ```
+#[inline]
+pub fn put_block(block: &[u8; BLOCK_LEN], len: usize, out: &mut Vec<u8>) {
+    let len = len.min(BLOCK_LEN);
+    let [low, ..] = len.to_le_bytes();
+    out.extend_from_slice(&[low, 0, 0, 0]);
+    let start = out.len();
+    out.extend_from_slice(block);
+    out.truncate(start.wrapping_add(len));
+}
+
+/// The longest string that an Arrow view holds itself.
+pub const MAX_INLINE_LEN: usize = 12;
+
+/// Appends a string of at most [`MAX_INLINE_LEN`] bytes as an Arrow view holds it: its length, then its bytes, filled up with
+/// zeros. A longer length counts as that.
+///
+/// ```
+/// let mut out = Vec::new();
+/// pilaster_encoding::prefixed::put_inline(u128::from_le_bytes(*b"\x02\0\0\0hi\0\0\0\0\0\0\0\0\0\0"), &mut out);
+/// assert_eq!(out, b"\x02\0\0\0hi");
+/// ```
+#[inline]
+pub fn put_inline(view: u128, out: &mut Vec<u8>) {
+    let bytes = view.to_le_bytes();
+    let [a, b, c, d, ..] = bytes;
+    let len = (u32::from_le_bytes([a, b, c, d]) as usize).min(MAX_INLINE_LEN);
+    let start = out.len();
+    out.extend_from_slice(&bytes);
+    out.truncate(start.wrapping_add(PREFIX_LEN).wrapping_add(len));
 }
 
 /// Copies a string of `N` to `2 N` bytes as its first and its last `N`; says whether it is one.

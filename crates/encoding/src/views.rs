@@ -15,12 +15,16 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use crate::prefixed::{self, PREFIX_LEN};
 use crate::{DecodeError, Result, spread, utf8};
 use std::fmt;
+use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 /// Strings up to this length lie in the view itself.
 const MAX_INLINE_LEN: u32 = 12;
 
-/// For each length of an inline string, the bits of its bytes.
+/// The bytes of lengths below this are text.
+const SHORT_LEN: u32 = 0x80;
+
+/// For each length of an inline string, the bits of its view.
 static INLINE_BITS: [u128; 13] = inline_bits();
 
 #[expect(
@@ -29,7 +33,7 @@ static INLINE_BITS: [u128; 13] = inline_bits();
     reason = "evaluated at compile time, where a wrong index fails the build"
 )]
 const fn inline_bits() -> [u128; 13] {
-    let mut bits = [0; 13];
+    let mut bits = [0xffff_ffff; 13];
     let mut len = 1;
     while len < bits.len() {
         bits[len] = (bits[len - 1] << 8) | 0xff;
@@ -173,21 +177,57 @@ impl<T: ViewKind> ViewBuilder<T> {
         // The length of a short string is text too (four characters below 128), so strings are checked together with the
         // lengths between them: a character cannot go on over one. Only a longer length has to be stepped over.
         let mut unchecked = pos;
-        for _ in 0..count {
+        let mut left = count;
+        loop {
+            left = left.wrapping_sub(self.push_short(bytes, buffer, &mut pos, left));
+            if left == 0 {
+                break;
+            }
             let at = pos;
             let len = u32::try_from(prefixed::next(bytes, &mut pos)?.len()).unwrap_or(u32::MAX);
             let start = at.wrapping_add(PREFIX_LEN);
-            if len >= 0x80 {
+            if len >= SHORT_LEN {
                 let whole = bytes.get(unchecked..at).unwrap_or_default();
                 T::check_bytes(whole).map_err(|error| error.shifted(unchecked))?;
                 unchecked = start;
             }
             // Offsets fit: the values are below 2 GiB.
             self.views.push(view(bytes, buffer, u32::try_from(start).unwrap_or(u32::MAX), len));
+            left = left.wrapping_sub(1);
         }
         let whole = bytes.get(unchecked..pos).unwrap_or_default();
         T::check_bytes(whole).map_err(|error| error.shifted(unchecked))?;
         Ok(pos)
+    }
+
+    /// Appends at most `most` strings that are short and not the last bytes; says how many.
+    ///
+    /// Where a string begins is known only when the length of the one before it was read, so that is all that may wait: both
+    /// forms of a view are made of the same sixteen bytes, and one is chosen without a branch.
+    #[inline(always)]
+    fn push_short(&mut self, bytes: &[u8], buffer: u32, pos: &mut usize, most: usize) -> usize {
+        let buffer = u128::from(buffer) << 64;
+        let mut at = *pos;
+        let mut count = 0usize;
+        while count < most
+            && let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<16>())
+        {
+            let [a, b, c, d, ..] = *head;
+            let len = u32::from_le_bytes([a, b, c, d]);
+            let start = at.wrapping_add(PREFIX_LEN);
+            let end = start.wrapping_add(len as usize);
+            if len >= SHORT_LEN || end > bytes.len() {
+                break;
+            }
+            let head = u128::from_le_bytes(*head);
+            let kept = INLINE_BITS.get(len.min(MAX_INLINE_LEN) as usize).copied().unwrap_or_default();
+            let long = ((start as u128) << 96) | buffer | (head & u128::from(u64::MAX));
+            self.views.push(select_unpredictable(len > MAX_INLINE_LEN, long, head & kept));
+            at = end;
+            count = count.wrapping_add(1);
+        }
+        *pos = at;
+        count
     }
 
     /// The array with a string where a bit of `nulls` is set and null elsewhere.
@@ -260,7 +300,7 @@ fn view(bytes: &[u8], buffer: u32, start: u32, len: u32) -> u128 {
         (u128::from(start) << 96) | (u128::from(buffer) << 64) | prefix | len_bits
     } else {
         let kept = INLINE_BITS.get(len as usize).copied().unwrap_or_default();
-        ((head & kept) << 32) | len_bits
+        ((head << 32) | len_bits) & kept
     }
 }
 

@@ -120,6 +120,8 @@ pub(crate) struct FormatReadOptions {
     pub(crate) doris: crate::doris::DorisOptions,
     #[cfg(feature = "kudu")]
     pub(crate) kudu: crate::kudu::KuduOptions,
+    #[cfg(feature = "redfile")]
+    pub(crate) redfile: crate::redfile::RedfileOptions,
 }
 
 /// What only one format needs to know to be written.

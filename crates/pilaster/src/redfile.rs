@@ -1,14 +1,16 @@
 //! Where Redfile plugs in: how its files are opened, written and repaired.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::{DatasetRef, Limits, Progress, Result, SharedFile, SourceRef};
+use pilaster_core::source::open_source;
+use pilaster_core::{DatasetRef, Error, Limits, LostRows, Progress, Result, SharedFile, SourceRef};
 pub use pilaster_redfile::metadata::Compression;
-pub use pilaster_redfile::{EncodingChoice, RedfileWriterOptions};
-use pilaster_redfile::{RedfileReader, RedfileReaderOptions, RedfileWriter, RepairOptions};
+pub use pilaster_redfile::{EncodingChoice, LostCells, RedfileSchema, RedfileWriterOptions};
+use pilaster_redfile::{RecoveryReport, RedfileReader, RedfileReaderOptions, RedfileWriter, RepairOptions};
 
 use crate::detect::Format;
 use crate::formats::Driver;
@@ -32,7 +34,9 @@ impl Driver for Redfile {
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
         let reader_options = reader_options(options);
         if options.recovers() {
-            return Ok(Arc::new(RedfileReader::recover(source, None, &reader_options)?.0));
+            return Ok(Arc::new(
+                RedfileReader::recover(source, options.redfile().schema(), &reader_options)?.0,
+            ));
         }
         Ok(Arc::new(RedfileReader::open_with_options(source, &reader_options)?))
     }
@@ -59,8 +63,7 @@ impl Driver for Redfile {
         progress: &dyn Progress,
     ) -> Result<RepairReport> {
         let name = source.name().to_string();
-        let repair_options = RepairOptions { reader: reader_options(options), ..RepairOptions::default() };
-        let (_, report) = pilaster_redfile::repair(source, sink, &repair_options, progress)?;
+        let (_, report) = pilaster_redfile::repair(source, sink, &repair_options(options), progress)?;
         Ok(RepairReport {
             source: name,
             rows: report.rows_written,
@@ -73,10 +76,144 @@ impl Driver for Redfile {
 
 /// Redfiles have larger footers than others: only a limit that was asked for narrows what the format allows.
 fn reader_options(options: &OpenOptions) -> RedfileReaderOptions {
-    let reader_options = RedfileReaderOptions::default().with_verify_checksums(options.verify_checksums());
+    let reader_options = RedfileReaderOptions::default()
+        .with_verify_checksums(options.verify_checksums())
+        .with_lost_cells(options.redfile().lost_cells);
     match options.limits() == &Limits::default() {
         true => reader_options,
         false => reader_options.with_limits(options.limits().clone()),
+    }
+}
+
+fn repair_options(options: &OpenOptions) -> RepairOptions {
+    RepairOptions {
+        reader: reader_options(options),
+        writer: None,
+        schema: options.redfile().schema.clone(),
+        lost_cells: options.redfile().lost_cells,
+    }
+}
+
+/// What only Redfiles need to know to be opened or repaired.
+#[derive(Debug, Clone, Default)]
+pub struct RedfileOptions {
+    lost_cells: LostCells,
+    schema: Option<RedfileSchema>,
+}
+
+impl RedfileOptions {
+    /// What a tolerant scan, a salvage or a repair does with a row of which some cells are lost.
+    #[must_use]
+    pub fn with_lost_cells(mut self, lost_cells: LostCells) -> Self {
+        self.lost_cells = lost_cells;
+        self
+    }
+
+    /// The schema, for a damaged file of which neither footer nor checkpoints are left.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Option<RedfileSchema>) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// The schema, for a damaged file of which neither footer nor checkpoints are left.
+    pub fn schema(&self) -> Option<&RedfileSchema> {
+        self.schema.as_ref()
+    }
+}
+
+impl OpenOptions {
+    /// What only Redfiles need to know.
+    #[must_use]
+    pub fn with_redfile(mut self, redfile: RedfileOptions) -> Self {
+        self.formats.redfile = redfile;
+        self
+    }
+
+    /// What only Redfiles need to know.
+    pub fn redfile(&self) -> &RedfileOptions {
+        &self.formats.redfile
+    }
+}
+
+/// The schema of the Redfile at `path`, for a damaged sister of it.
+///
+/// # Errors
+/// As [`crate::open`].
+pub fn schema_of(path: &str) -> Result<RedfileSchema> {
+    Ok(RedfileReader::open(open_source(path)?)?.redfile_schema().clone())
+}
+
+/// Gives the damaged Redfile at `path`, a local file, a footer again where it lies: what is behind its last complete row group is
+/// cut off. Damaged pages stay as they are.
+///
+/// # Errors
+/// If the footer is intact, if nothing leads to its rows, or if the file cannot be written.
+pub fn repair_in_place(path: &str, options: &OpenOptions) -> Result<RepairReport> {
+    let plan = pilaster_redfile::repair_in_place(open_source(path)?, &repair_options(options))?;
+    plan.apply(Path::new(path))?;
+    let bytes = plan.keep.saturating_add(plan.footer.len() as u64);
+    Ok(found(path, &plan.report, bytes))
+}
+
+/// Writes a metadata file to `target` that leads into the damaged Redfile at `path`, which stays as it is and must lie in the folder of
+/// `target` or below. Damaged pages stay damaged: what reads the new file should skip damage.
+///
+/// # Errors
+/// If the target exists and may not be replaced; if nothing leads to rows of the file. Then nothing new is there.
+pub fn write_sidecar(
+    path: &str,
+    target: &Path,
+    overwrite: bool,
+    options: &OpenOptions,
+) -> Result<RepairReport> {
+    let name = target.display().to_string();
+    if !overwrite && std::fs::symlink_metadata(target).is_ok() {
+        return Err(Error::invalid("exists already").at(&name, 0, ""));
+    }
+    let inner = path_below(Path::new(path), target)?;
+    let file = SharedFile::create(target)?;
+    let (_, report) =
+        pilaster_redfile::write_sidecar(open_source(path)?, &inner, file.clone(), &repair_options(options))?;
+    file.take()?.commit()?;
+    let bytes = std::fs::metadata(target)?.len();
+    Ok(found(path, &report, bytes))
+}
+
+/// The path of `file` from the folder of `target`, as the format has it.
+fn path_below(file: &Path, target: &Path) -> Result<String> {
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let (file_path, folder) = (file.canonicalize()?, folder.canonicalize()?);
+    if target.canonicalize().is_ok_and(|target| target == file_path) {
+        return Err(Error::invalid("is the damaged file itself").at(&target.display().to_string(), 0, ""));
+    }
+    let parts = file_path
+        .strip_prefix(&folder)
+        .ok()
+        .map(|inner| inner.iter().map(|part| part.to_str().map(str::to_string)).collect::<Option<Vec<_>>>());
+    match parts.flatten() {
+        Some(parts) => Ok(parts.join("/")),
+        None => {
+            let message =
+                format!("does not lie in \"{}\" or below, where it could be found", folder.display());
+            Err(Error::invalid(message).at(&file.display().to_string(), 0, ""))
+        }
+    }
+}
+
+/// A report of what a recovery found, where pages were not looked at.
+fn found(path: &str, report: &RecoveryReport, bytes: u64) -> RepairReport {
+    let lost = |reason| LostRows { rows: report.rows..report.rows, column: None, reason };
+    let losses: Vec<LostRows> = report.losses().into_iter().map(lost).collect();
+    RepairReport {
+        source: path.to_string(),
+        rows: report.rows,
+        bytes,
+        is_complete: losses.is_empty(),
+        losses,
     }
 }
 

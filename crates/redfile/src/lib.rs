@@ -68,7 +68,7 @@ pub use read::salvage::{Loss, LossReason, Note, SalvageReport};
 pub use read::{LostCells, RedfileReader, RedfileReaderOptions};
 #[doc(hidden)]
 pub use recover::kernels;
-pub use recover::{Effort, Recovery, RecoveryReport, RecoverySource, RecoveryStatus, recover};
+pub use recover::{Effort, Recovery, RecoveryReport, RecoverySource, RecoveryStatus, Rest, recover};
 pub use repair::{InPlaceRepair, RepairOptions, RepairReport, repair, repair_in_place, write_sidecar};
 pub use schema::RedfileSchema;
 pub use write::{

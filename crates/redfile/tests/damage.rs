@@ -26,7 +26,7 @@ use pilaster_redfile::{
 use serde_json::{Value, json};
 
 use support::golden::Golden;
-use support::{goldens, memory, one_batch, open};
+use support::{goldens, memory, one_batch, open, small_file};
 
 /// An undamaged file with its rows and its schema.
 struct Base {
@@ -131,11 +131,12 @@ fn check_case(base: &Base, case: &Value) {
     }
 
     let found = recover(&source, Effort::Checkpoints, &limits).unwrap();
-    assert_eq!(serde_json::to_value(&found.report).unwrap(), case["recover"]);
+    let report = serde_json::to_value(&found.report).unwrap();
+    assert_eq!(without(&report, ["rest"]), case["recover"]);
     if let Some(wanted) = case.get("walk") {
         let walked = recover(&source, Effort::Walk(Some(&base.schema)), &limits).unwrap();
         let walked_report = serde_json::to_value(&walked.report).unwrap();
-        let silent = ["stop", "holes", "bytes_discarded"];
+        let silent = ["stop", "holes", "bytes_discarded", "rest"];
         assert_eq!(without(&walked_report, silent), without(wanted, silent));
         let blind = recover(&source, Effort::Walk(None), &limits).unwrap();
         let status = serde_json::to_value(blind.report.status).unwrap();
@@ -204,34 +205,6 @@ fn check_fast_is_slow(bytes: &[u8]) {
     if let Some(slow) = slow {
         assert_eq!(fast.report, slow.report);
     }
-}
-
-/// A small file with lists, several row groups and pages, made by this crate.
-fn small_file(checkpoint_interval: u32) -> Vec<u8> {
-    use arrow_array::builder::{Int32Builder, ListBuilder, StringBuilder};
-    use arrow_array::{ArrayRef, Int64Array};
-    let mut lists = ListBuilder::new(Int32Builder::new());
-    let mut words = StringBuilder::new();
-    for row in 0..12 {
-        for item in 0..row % 4 {
-            lists.values().append_option((item % 3 != 1).then_some(row * 100 + item));
-        }
-        lists.append(row % 5 != 2);
-        words.append_option((row % 3 != 0).then(|| format!("word {row}")));
-    }
-    let columns: Vec<(&str, ArrayRef, bool)> = vec![
-        ("id", Arc::new(Int64Array::from_iter_values(0..12)), false),
-        ("list", Arc::new(lists.finish()), true),
-        ("word", Arc::new(words.finish()), true),
-    ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
-    let options = pilaster_redfile::RedfileWriterOptions::default()
-        .with_page_bytes(16)
-        .with_row_group_rows(3)
-        .with_created_by(None)
-        .with_sync_marker([7; 16])
-        .with_checkpoint_interval(checkpoint_interval);
-    support::write(&batch, options).unwrap()
 }
 
 /// Whatever happens to a file: the right rows, fewer rows with a report, or an error.
@@ -319,31 +292,6 @@ fn two_damaged_places_are_recovered_alike_fast_and_slowly() {
         check_fast_is_slow(&bytes);
         check_never_wrong(&base, &bytes, "several bytes");
     }
-}
-
-#[test]
-fn a_file_without_its_end_gets_a_footer_again_or_a_file_beside_it() {
-    let base = Base::new(small_file(2));
-    let cut = base.bytes[..base.bytes.len() - 100].to_vec();
-    let options = RepairOptions::default();
-
-    let in_place = pilaster_redfile::repair_in_place(memory("cut.red", cut.clone()), &options).unwrap();
-    let mut whole = cut[..in_place.keep as usize].to_vec();
-    whole.extend(&in_place.footer);
-    let reader = open(&whole).unwrap();
-    assert_eq!(one_batch(reader.scan()).unwrap(), base.batch);
-    assert!(reader.verify(pilaster_core::VerifyDepth::Values, &Silent).unwrap().findings.is_empty());
-    let intact = pilaster_redfile::repair_in_place(memory("whole.red", whole), &options);
-    assert!(intact.unwrap_err().to_string().contains("intact"));
-
-    let (sidecar, report) =
-        pilaster_redfile::write_sidecar(memory("cut.red", cut.clone()), "cut.red", Vec::new(), &options)
-            .unwrap();
-    assert_eq!(report.row_groups, 4);
-    let reader_options =
-        RedfileReaderOptions::default().with_data_files(move |path| Ok(memory(path, cut.clone())));
-    let reader = RedfileReader::open_with_options(memory("side.red", sidecar), &reader_options).unwrap();
-    assert_eq!(one_batch(reader.scan()).unwrap(), base.batch);
 }
 
 #[test]

@@ -116,6 +116,27 @@ fn a_filter_on_a_sorted_column_reads_the_pages_it_needs() {
 }
 
 #[test]
+fn pages_are_left_out_by_their_headers_where_there_is_no_index() {
+    let batch = table();
+    let scan = |statistics: bool| {
+        let options = RedfileWriterOptions::default().with_index_pages(false).with_statistics(statistics);
+        let mut bytes = write(&batch, options).unwrap();
+        // Who reads a page that is not needed stumbles.
+        for page in open(&bytes).unwrap().pages().unwrap() {
+            if page.rows.is_some_and(|rows| rows.end <= 25_000) {
+                bytes[(page.offset + page.bytes - 1) as usize] ^= 1;
+            }
+        }
+        let filter = Predicate::And(vec![col("key").gt_eq(lit(60_000_i64)), col("key").lt(lit(60_020_i64))]);
+        one_batch(open(&bytes).unwrap().scan().filter(filter).project(["word", "list"]))
+    };
+    let found = scan(true).unwrap();
+    assert_eq!(found.column(0).as_ref(), batch.column(1).slice(30_000, 10).as_ref());
+    assert_eq!(found.column(1).as_ref(), batch.column(3).slice(30_000, 10).as_ref());
+    assert!(scan(false).is_err());
+}
+
+#[test]
 fn only_the_columns_asked_for_are_read() {
     let bytes = write(&table(), RedfileWriterOptions::default()).unwrap();
     let size = bytes.len() as u64;

@@ -13,23 +13,24 @@
 //!
 //! [`wide`] has the same for `u64`, in groups of five.
 
-mod scalar;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod ssse3;
 pub mod wide;
+mod word;
 
-use crate::{DecodeError, Result};
+use crate::Result;
+use word::Word;
 
 /// Bytes of the shortest group.
-pub const MIN_GROUP_LEN: usize = 5;
+pub const MIN_GROUP_LEN: usize = u32::MIN_GROUP_LEN;
 /// Bytes of the longest group.
-pub const MAX_GROUP_LEN: usize = 17;
+pub const MAX_GROUP_LEN: usize = u32::MAX_GROUP_LEN;
 
 /// Bytes of `value` inside a group, 1 to 4.
 #[must_use]
 #[inline]
-pub const fn encoded_len(value: u32) -> usize {
-    (39u32.saturating_sub((value | 1).leading_zeros()) / 8) as usize
+pub fn encoded_len(value: u32) -> usize {
+    word::encoded_len(value)
 }
 
 /// Reads one group at `*pos` and moves `*pos` behind it.
@@ -37,32 +38,12 @@ pub const fn encoded_len(value: u32) -> usize {
 /// # Errors
 /// If the bytes end inside the group; `*pos` then stays where it was.
 pub fn decode_group(bytes: &[u8], pos: &mut usize) -> Result<[u32; 4]> {
-    scalar::decode_group(bytes, pos)
+    u32::read_group(bytes, pos)
 }
 
 /// Appends one group.
 pub fn encode_group(out: &mut Vec<u8>, values: [u32; 4]) {
-    let mut group = [0; MAX_GROUP_LEN];
-    let len = put_group(&mut group, values);
-    out.extend_from_slice(group.get(..len).unwrap_or(&group));
-}
-
-/// Writes one group; bytes after it are scratch. Gives its length.
-#[inline(always)]
-fn put_group(group: &mut [u8; MAX_GROUP_LEN], values: [u32; 4]) -> usize {
-    let mut selector = 0u8;
-    let mut at = 1usize;
-    for value in values {
-        let len = encoded_len(value);
-        selector = (selector << 2) | (len.wrapping_sub(1).to_le_bytes()[0] & 3);
-        // The longest group ends with the window, so four bytes are always there.
-        if let Some(place) = group.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-            *place = value.to_le_bytes();
-        }
-        at = at.wrapping_add(len);
-    }
-    group[0] = selector;
-    at
+    word::encode(&values, out);
 }
 
 /// Reads `count` values in groups of four from the start of `bytes`, appends them to `out` and returns how many bytes the
@@ -78,33 +59,7 @@ fn put_group(group: &mut [u8; MAX_GROUP_LEN], values: [u32; 4]) -> usize {
 /// # Ok::<(), pilaster_encoding::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8], count: usize, out: &mut Vec<u32>) -> Result<usize> {
-    // Every group takes five bytes or more, so the count is bounded before anything is allocated for it.
-    let groups = count.div_ceil(4);
-    if groups.saturating_mul(MIN_GROUP_LEN) > bytes.len() {
-        let expected = format!("{count} values in at least {} bytes", groups.saturating_mul(MIN_GROUP_LEN));
-        return Err(DecodeError::new(bytes.len(), expected, format!("{} bytes", bytes.len())));
-    }
-    let start = out.len();
-    let used = decode_groups(bytes, groups, out);
-    match used {
-        Ok(_) => out.truncate(start.saturating_add(count)),
-        Err(_) => out.truncate(start),
-    }
-    used
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-fn decode_groups(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<usize> {
-    if ssse3::is_available() {
-        ssse3::decode(bytes, groups, out)
-    } else {
-        scalar::decode(bytes, 0, groups, out)
-    }
-}
-
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn decode_groups(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<usize> {
-    scalar::decode(bytes, 0, groups, out)
+    word::decode(bytes, count, out)
 }
 
 /// Reads `count` values from groups of four that take all of `bytes`, and appends them to `out`.
@@ -112,72 +67,18 @@ fn decode_groups(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<usiz
 /// # Errors
 /// If the groups take more or fewer bytes, or what fills up the last group is not zero. Nothing is appended then.
 pub fn decode_all(bytes: &[u8], count: usize, out: &mut Vec<u32>) -> Result<()> {
-    let start = out.len();
-    let padded = count.checked_next_multiple_of(4).unwrap_or(usize::MAX);
-    let used = decode(bytes, padded, out)?;
-    finish_all(bytes, count, start, used, out)
-}
-
-/// Refuses bytes that are left over and padding that is not zero; cuts the padding off.
-fn finish_all<T: Copy + Default + PartialEq>(
-    bytes: &[u8],
-    count: usize,
-    start: usize,
-    used: usize,
-    out: &mut Vec<T>,
-) -> Result<()> {
-    let end = start.saturating_add(count);
-    let is_padded = out.get(end..).is_some_and(|padding| padding.iter().all(|value| *value == T::default()));
-    if used == bytes.len() && is_padded {
-        out.truncate(end);
-        return Ok(());
-    }
-    out.truncate(start);
-    Err(if used == bytes.len() {
-        DecodeError::new(used, "zeros after the last value of a group", "another value")
-    } else {
-        DecodeError::new(used, format!("{used} bytes of groups"), format!("{} bytes", bytes.len()))
-    })
+    word::decode_all(bytes, count, out)
 }
 
 /// Bytes that [`encode`] appends for `values`.
 #[must_use]
 pub fn encoded_size(values: &[u32]) -> usize {
-    let groups = values.len().div_ceil(4);
-    let padding = groups.saturating_mul(4).saturating_sub(values.len());
-    // Comparisons instead of leading zeros, so that the loop is vectorised.
-    let over = |value: u32| {
-        u32::from(value > 0xff)
-            .wrapping_add(u32::from(value > 0xffff))
-            .wrapping_add(u32::from(value > 0xff_ffff))
-    };
-    let extra: usize = values
-        .chunks(1 << 16)
-        .map(|chunk| chunk.iter().fold(0u32, |sum, &value| sum.wrapping_add(over(value))) as usize)
-        .sum();
-    groups.saturating_add(values.len()).saturating_add(extra).saturating_add(padding)
+    word::encoded_size(values)
 }
 
 /// Appends `values` in groups of four, the last one filled up with zeros.
 pub fn encode(values: &[u32], out: &mut Vec<u8>) {
-    let (groups, rest) = values.as_chunks::<4>();
-    let mut at = out.len();
-    // Room for the longest form; each group overwrites what the one before wrote too much.
-    let most = groups.len().saturating_mul(MAX_GROUP_LEN);
-    out.resize(at.saturating_add(most), 0);
-    for group in groups {
-        if let Some(place) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-            at = at.wrapping_add(put_group(place, *group));
-        }
-    }
-    out.truncate(at);
-    if !rest.is_empty() {
-        let mut last = [0; 4];
-        for (slot, value) in last.iter_mut().zip(rest) {
-            *slot = *value;
-        }
-        encode_group(out, last);
-    }
+    word::encode(values, out);
 }
 
 #[doc(hidden)]
@@ -187,7 +88,7 @@ pub mod kernels {
 
     /// The portable decoder.
     pub fn decode_scalar(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<usize> {
-        super::scalar::decode(bytes, 0, groups, out)
+        super::word::decode_portable(bytes, 0, groups, out)
     }
 }
 
@@ -270,7 +171,7 @@ mod tests {
         fn every_kernel_gives_the_same(bytes in prop::collection::vec(any::<u8>(), 0..400), groups in 0usize..80) {
             let (mut portable, mut fast) = (vec![1], vec![1]);
             let expected = kernels::decode_scalar(&bytes, groups, &mut portable);
-            let found = decode_groups(&bytes, groups, &mut fast);
+            let found = word::decode_groups(&bytes, groups, &mut fast);
             prop_assert_eq!(&found, &expected);
             if found.is_ok() {
                 prop_assert_eq!(portable, fast);

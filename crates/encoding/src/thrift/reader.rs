@@ -1,6 +1,6 @@
 //! Reading.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::wire;
 use crate::{DecodeError, Result, varint, zigzag};
@@ -80,11 +80,30 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    #[inline]
     fn byte(&mut self) -> Result<u8> {
-        Ok(self.take(1)?.first().copied().unwrap_or_default())
+        match self.bytes.get(self.pos) {
+            Some(byte) => {
+                self.pos = self.pos.wrapping_add(1);
+                Ok(*byte)
+            }
+            None => self.take(1).map(|_| 0),
+        }
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64> {
+        // Most take one byte.
+        match self.bytes.get(self.pos) {
+            Some(byte @ ..0x80) => {
+                self.pos = self.pos.wrapping_add(1);
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64> {
         let start = self.pos;
         let value = varint::read_u64(self.bytes, &mut self.pos)?;
         if self.is_strict && self.pos.saturating_sub(start) > varint::len_u64(value) {
@@ -97,6 +116,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If the bytes end inside it or it is longer than 64 bits.
+    #[inline]
     pub fn i64_value(&mut self) -> Result<i64> {
         self.varint().map(zigzag::decode_i64)
     }
@@ -105,6 +125,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Likewise, and if it does not fit 32 bits.
+    #[inline]
     pub fn i32_value(&mut self) -> Result<i32> {
         let start = self.pos;
         let value = self.i64_value()?;
@@ -231,6 +252,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field header; `None` at the end of the struct.
+    #[inline]
     fn field(&mut self, last: i16) -> Result<Option<Field>> {
         let at = self.pos;
         let header = self.byte()?;
@@ -292,18 +314,16 @@ impl<'a> Reader<'a> {
         })
     }
 
+    #[inline]
     fn expect(&self, field: Field, wire: u8) -> Result<()> {
-        if field.wire == wire {
-            return Ok(());
-        }
-        let expected = format!("type {wire} for field {}", field.id);
-        Err(DecodeError::new(field.at, expected, format!("type {}", field.wire)))
+        if field.wire == wire { Ok(()) } else { Err(other_type(field, wire)) }
     }
 
     /// The value of a field.
     ///
     /// # Errors
     /// If it has another type.
+    #[inline]
     pub fn i32(&mut self, field: Field) -> Result<i32> {
         self.expect(field, wire::I32)?;
         self.i32_value()
@@ -313,6 +333,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If it has another type.
+    #[inline]
     pub fn i64(&mut self, field: Field) -> Result<i64> {
         self.expect(field, wire::I64)?;
         self.i64_value()
@@ -407,14 +428,21 @@ impl<'a> Reader<'a> {
     }
 }
 
+#[cold]
+fn other_type(field: Field, wire: u8) -> DecodeError {
+    let expected = format!("type {wire} for field {}", field.id);
+    DecodeError::new(field.at, expected, format!("type {}", field.wire))
+}
+
 /// The ids of the fields met so far.
 #[derive(Default)]
 struct Seen {
     low: u64,
-    others: HashSet<i16>,
+    others: BTreeSet<i16>,
 }
 
 impl Seen {
+    #[inline]
     fn add(&mut self, field: Field) -> Result<()> {
         let is_new = match u32::try_from(field.id) {
             Ok(id @ 0..64) => {

@@ -101,6 +101,16 @@ impl ColumnMetadata {
         self.index_page_offset.map_or(self.data_page_offset, |index| index.min(self.data_page_offset))
     }
 
+    /// The same chunk with its first byte at `start`.
+    pub(crate) fn moved_to(&self, start: i64) -> Self {
+        let by = start.wrapping_sub(self.start());
+        Self {
+            data_page_offset: self.data_page_offset.wrapping_add(by),
+            index_page_offset: self.index_page_offset.map(|offset| offset.wrapping_add(by)),
+            ..self.clone()
+        }
+    }
+
     /// Parses a struct at the start of `bytes`; gives its length too.
     pub(crate) fn parse_at_start(bytes: &[u8]) -> Result<(Self, usize)> {
         let mut reader = Reader::strict(bytes);

@@ -248,17 +248,65 @@ impl Chunk {
         Ok(Some(entries))
     }
 
+    /// What is known of the data pages: by the index page, or by the page headers where there is none; `None` if neither says
+    /// anything of their values.
+    pub fn page_statistics(&self, leaf: &Leaf) -> Result<Option<Vec<PageIndexEntry>>> {
+        match self.index()? {
+            Some(entries) => Ok(Some(entries)),
+            None => self.entries_by_headers(leaf),
+        }
+    }
+
+    /// One entry for each data page, out of its header; `None` once a header does not tell values or rows.
+    fn entries_by_headers(&self, leaf: &Leaf) -> Result<Option<Vec<PageIndexEntry>>> {
+        let mut window = Window::default();
+        let mut entries = Vec::new();
+        let (mut offset, mut first_row, mut last_size) = (self.start, 0u64, 0u64);
+        while first_row < self.rows {
+            // Small pages are read through; of large ones the headers alone.
+            let is_dense = last_size.saturating_mul(4) < READ_AHEAD_BYTES;
+            let ahead =
+                if is_dense && last_size > 0 { self.end } else { offset.saturating_add(HEADER_BYTES) };
+            let (header, header_bytes) = self.header(&mut window, offset, ahead)?;
+            last_size = header_bytes.saturating_add(u64::from(header.compressed_size));
+            if let Some(data) = header.data.filter(|_| header.page_type == PageType::Data) {
+                let num_rows = data.num_rows.or((leaf.max_rep == 0).then_some(data.num_values));
+                let size = u32::try_from(last_size).ok();
+                let told = num_rows.zip(size).filter(|_| data.statistics.is_some());
+                let Some((num_rows, size)) = told else { return Ok(None) };
+                entries.push(PageIndexEntry {
+                    offset: offset.saturating_sub(self.start),
+                    size,
+                    first_row,
+                    num_rows,
+                    num_values: data.num_values,
+                    statistics: data.statistics,
+                });
+                first_row = first_row.saturating_add(u64::from(num_rows));
+            }
+            offset = offset.saturating_add(last_size);
+        }
+        self.check_entries(&entries)?;
+        Ok(Some(entries))
+    }
+
     fn parse_index(&self, page: &StoredPage) -> Result<Vec<PageIndexEntry>> {
         if page.header.page_type != PageType::Index {
             return Err(Error::corrupt("an index page", page.header.page_type));
         }
         let body = self.uncompressed(page, INDEX_PART)?;
         let entries = parse_page_index(&body)?;
+        self.check_entries(&entries)?;
+        Ok(entries)
+    }
+
+    /// Refuses pages that leave the chunk, overlap, or have other rows than the row group.
+    fn check_entries(&self, entries: &[PageIndexEntry]) -> Result<()> {
         let mut row = 0u64;
         let mut at = 0u64;
         let mut values = 0i64;
         let length = self.end.saturating_sub(self.start);
-        for entry in &entries {
+        for entry in entries {
             let end = entry.offset.checked_add(u64::from(entry.size)).filter(|end| *end <= length);
             if entry.first_row != row || entry.offset < at || entry.num_rows == 0 {
                 return Err(Error::corrupt(
@@ -274,6 +322,6 @@ impl Chunk {
             let expected = format!("pages of {} rows and {} entries", self.rows, self.metadata.num_values);
             return Err(Error::corrupt(expected, format!("{row} rows and {values} entries")));
         }
-        Ok(entries)
+        Ok(())
     }
 }

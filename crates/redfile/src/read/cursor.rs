@@ -50,7 +50,7 @@ impl Columns for RedfileColumns {
 }
 
 /// Reads a field of `rows` to the end, for its errors.
-pub(super) fn read_through(file: &Arc<RedFile>, column: usize, rows: &RowRanges) -> Result<()> {
+pub(crate) fn read_through(file: &Arc<RedFile>, column: usize, rows: &RowRanges) -> Result<()> {
     let file = Arc::clone(file);
     let mut cursor = RedfileColumns { file, losses: None }.open(column, rows)?;
     for range in rows.as_slice() {

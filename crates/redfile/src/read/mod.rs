@@ -31,6 +31,9 @@ mod verify;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use batch::LeafBatch;
+pub(crate) use chunk::Chunk;
+pub(crate) use cursor::read_through;
+pub(crate) use file::RedFile;
 pub use options::{LostCells, RedfileReaderOptions};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use page::{DataPage, Scratch};

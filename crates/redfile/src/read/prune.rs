@@ -1,4 +1,5 @@
-//! Which rows a predicate can be true for: row groups by the statistics of their chunks, then pages by the index pages.
+//! Which rows a predicate can be true for: row groups by the statistics of their chunks, then pages by the index pages, or by
+//! their headers where there are none.
 
 use arrow_array::{ArrayRef, BooleanArray, UInt64Array};
 use arrow_schema::DataType;
@@ -44,8 +45,10 @@ fn pages_that_may(file: &RedFile, bound: &BoundPredicate, group: usize, column: 
     let rows = file.group_rows(group);
     let all = || Ok(RowRanges::one(rows.clone()));
     let Some(leaf) = file.schema.shapes().get(column).and_then(bounded_leaf) else { return all() };
-    // Damage to an index is met where rows are read; here it only saves less.
-    let Ok(Some(entries)) = file.chunk(group, leaf.number).and_then(|chunk| chunk.index()) else {
+    // Damage to an index or a header is met where rows are read; here it only saves less.
+    let described = file.leaf(leaf.number)?;
+    let Ok(Some(entries)) = file.chunk(group, leaf.number).and_then(|chunk| chunk.page_statistics(described))
+    else {
         return all();
     };
     let may = bound.may_match(&PageZones { file, column, leaf: &leaf, entries: &entries });

@@ -140,7 +140,7 @@ impl Dataset for RedfileReader {
         positional::scan(&columns, self.file.schema.arrow(), request, &wanted)
     }
 
-    /// What a recovery had to do without.
+    /// What a recovery had to do without, and what it had to put together again.
     fn findings(&self) -> Vec<Finding> {
         let warning = |message| Finding {
             severity: Severity::Warning,
@@ -150,7 +150,8 @@ impl Dataset for RedfileReader {
             message,
             rows: None,
         };
-        self.file.recovery.iter().flat_map(RecoveryReport::losses).map(warning).collect()
+        let told = |report: &RecoveryReport| report.losses().into_iter().chain(report.notes());
+        self.file.recovery.iter().flat_map(told).map(warning).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

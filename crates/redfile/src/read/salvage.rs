@@ -134,20 +134,16 @@ pub(crate) fn inspect_chunk(file: &RedFile, group: usize, leaf: usize) -> ChunkS
     if let Err(error) = file.data_file(described) {
         return lost(LossReason::DataFile(error.to_string()), error.to_string());
     }
-    let open =
-        |metadata: Result<ColumnMetadata>| metadata.and_then(|found| file.chunk_of(group, leaf, found));
     let mut notes = Vec::new();
     let mut note = |note| notes.push(Note { row_group: group, column: column.clone(), note });
-    let chunk = match (open(file.metadata_behind(group, leaf)), &described.metadata) {
-        (Ok(chunk), _) => chunk,
-        (Err(error), None) => return lost(LossReason::ColumnMetadata, error.to_string()),
-        (Err(error), Some(replica)) => match open(Ok(replica.clone())) {
-            Ok(chunk) => {
+    let chunk = match best_chunk(file, group, leaf) {
+        Ok((chunk, is_by_replica)) => {
+            if is_by_replica {
                 note(REPLICA_USED);
-                chunk
             }
-            Err(_) => return lost(LossReason::ColumnMetadata, error.to_string()),
-        },
+            chunk
+        }
+        Err(error) => return lost(LossReason::ColumnMetadata, error.to_string()),
     };
     if let Ok(leaf) = file.leaf(leaf)
         && let Err(error) = chunk.check_supported(leaf)
@@ -175,6 +171,16 @@ pub(crate) fn inspect_chunk(file: &RedFile, group: usize, leaf: usize) -> ChunkS
     }
     let Inspection { places, losses, .. } = inspection;
     ChunkState::Readable { chunk: Box::new(chunk), places, losses, notes }
+}
+
+/// A chunk by the metadata behind it or, if that is damaged, by the replica in the footer; says which.
+pub(crate) fn best_chunk(file: &RedFile, group: usize, leaf: usize) -> Result<(Chunk, bool)> {
+    let open = |metadata: ColumnMetadata| file.chunk_of(group, leaf, metadata);
+    let replica = || file.group(group).ok()?.columns.get(leaf)?.metadata.clone();
+    file.metadata_behind(group, leaf).and_then(open).map(|chunk| (chunk, false)).or_else(|error| {
+        let by_replica = replica().and_then(|metadata| open(metadata).ok());
+        by_replica.map(|chunk| (chunk, true)).ok_or(error)
+    })
 }
 
 struct Inspection<'a> {
@@ -341,6 +347,15 @@ pub struct SalvageReport {
     pub lost_chunks: Vec<Loss>,
     /// Damage by which nothing is lost.
     pub notes: Vec<Note>,
+}
+
+impl SalvageReport {
+    /// Whether every page of a row group, its index pages included, is as it should be.
+    pub(crate) fn is_sound(&self, group: usize) -> bool {
+        let losses = self.lost_pages.iter().chain(&self.lost_chunks).map(|loss| loss.row_group);
+        let indexes = self.notes.iter().filter(|note| note.note == INDEX_DAMAGED).map(|note| note.row_group);
+        !losses.chain(indexes).any(|damaged| damaged == group)
+    }
 }
 
 /// Reads every page of a file.

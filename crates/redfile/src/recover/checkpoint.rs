@@ -12,6 +12,7 @@ use super::Recovery;
 use super::block::{Content, FoundBlock, read};
 use super::report::{RecoveryReport, RecoverySource};
 use super::scan::{all_blocks, last_block_before};
+use super::walk::rest_at;
 use crate::metadata::{FileMetadata, MAGIC, MARKER_BYTES, RowGroup};
 
 /// Where the first block is.
@@ -30,7 +31,7 @@ pub(super) fn recover(source: &SourceRef, limits: &Limits) -> Result<Option<Reco
     while let Some(block) = next {
         match block.content {
             Content::Checkpoint(metadata) if metadata.sync_marker == Some(marker) => {
-                return Ok(Some(assemble(*metadata, block.groups, groups, used, source)));
+                return Ok(Some(assemble(*metadata, block.groups, groups, used, source)?));
             }
             Content::RowGroup(group) => {
                 groups.entry(block.groups).or_insert(*group);
@@ -70,7 +71,7 @@ pub(super) fn recover_by_full_scan(source: &SourceRef, limits: &Limits) -> Resul
             Content::Checkpoint(_) | Content::Unknown => {}
         }
     }
-    Ok(base.map(|(covered, metadata)| assemble(metadata, covered, groups, used, source)))
+    base.map(|(covered, metadata)| assemble(metadata, covered, groups, used, source)).transpose()
 }
 
 /// That of the first block if it is valid, else the most frequent one, the first of several.
@@ -94,7 +95,7 @@ fn assemble(
     groups: BTreeMap<u64, RowGroup>,
     used: u64,
     source: &SourceRef,
-) -> Recovery {
+) -> Result<Recovery> {
     let mut holes = Vec::new();
     let mut next = covered;
     for (groups_then, group) in groups.into_iter().filter(|(groups_then, _)| *groups_then > covered) {
@@ -105,7 +106,9 @@ fn assemble(
     }
     metadata.num_rows =
         metadata.row_groups.iter().fold(0i64, |sum, group| sum.saturating_add(group.num_rows));
-    let mut report = RecoveryReport::recovered(&metadata, RecoverySource::Checkpoint, used, source.size());
+    let rest = rest_at(source, used)?;
+    let mut report =
+        RecoveryReport::recovered(&metadata, RecoverySource::Checkpoint, used, source.size(), rest);
     report.holes = holes;
-    Recovery { metadata: Some(metadata), report }
+    Ok(Recovery { metadata: Some(metadata), report })
 }

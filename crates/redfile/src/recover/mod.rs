@@ -17,7 +17,7 @@ mod walk;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
 pub(crate) use block::Block;
-pub use report::{RecoveryReport, RecoverySource, RecoveryStatus};
+pub use report::{RecoveryReport, RecoverySource, RecoveryStatus, Rest};
 
 use crate::metadata::{FOOTER_PART, FileMetadata};
 use crate::schema::RedfileSchema;

@@ -28,6 +28,20 @@ pub enum RecoverySource {
     Walk,
 }
 
+/// What stands behind the part of a file that was of use, as its first bytes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rest {
+    /// The last bytes of a file whose metadata is whole.
+    Tail,
+    /// File metadata that was cut off or damaged.
+    Footer,
+    /// Pages of a row group that nothing proves to be complete.
+    RowGroup,
+    /// None of these.
+    Unknown,
+}
+
 /// What a recovery found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecoveryReport {
@@ -47,6 +61,9 @@ pub struct RecoveryReport {
     /// Bytes behind that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_discarded: Option<u64>,
+    /// What those bytes are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Rest>,
     /// Where a walk ended, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
@@ -62,6 +79,7 @@ impl RecoveryReport {
             holes: Vec::new(),
             bytes_used: None,
             bytes_discarded: None,
+            rest: None,
             stop: None,
         }
     }
@@ -75,12 +93,20 @@ impl RecoveryReport {
             holes: Vec::new(),
             bytes_used: None,
             bytes_discarded: None,
+            rest: None,
             stop: None,
         }
     }
 
-    pub(super) fn recovered(metadata: &FileMetadata, source: RecoverySource, used: u64, size: u64) -> Self {
+    pub(super) fn recovered(
+        metadata: &FileMetadata,
+        source: RecoverySource,
+        used: u64,
+        size: u64,
+        rest: Rest,
+    ) -> Self {
         Self {
+            rest: (used < size).then_some(rest),
             status: RecoveryStatus::Recovered,
             source: Some(source),
             bytes_used: Some(used),
@@ -89,8 +115,8 @@ impl RecoveryReport {
         }
     }
 
-    /// What may be missing, in words; empty if the footer was intact or nothing is known to be missing.
-    pub(crate) fn losses(&self) -> Vec<String> {
+    /// Rows that are or may be missing, in words; empty if every row group that was written is known to be there.
+    pub fn losses(&self) -> Vec<String> {
         let mut losses: Vec<String> = self
             .holes
             .iter()
@@ -100,12 +126,41 @@ impl RecoveryReport {
                 )
             })
             .collect();
-        if let (Some(used), Some(discarded @ 1..)) = (self.bytes_used, self.bytes_discarded) {
-            losses.push(format!(
-                "no footer: the {discarded} bytes from byte {used} on are no complete row group, and are left out"
-            ));
+        let (used, discarded) = self.discarded();
+        match self.rest {
+            Some(Rest::RowGroup) => losses.push(format!(
+                "no footer: the row group that begins at byte {used} is not known to be complete; its {discarded} bytes are left out"
+            )),
+            Some(Rest::Unknown) => losses.push(format!(
+                "no footer: what the {discarded} bytes from byte {used} on were cannot be told; they are left out"
+            )),
+            Some(Rest::Tail | Rest::Footer) | None => {}
         }
         losses
+    }
+
+    /// Damage by which no row is lost, in words.
+    pub fn notes(&self) -> Vec<String> {
+        let (used, discarded) = self.discarded();
+        let mut notes = Vec::new();
+        match self.rest {
+            Some(Rest::Tail) => notes.push(format!(
+                "the last {discarded} bytes, which lead to the file metadata, are damaged; the file metadata is whole"
+            )),
+            Some(Rest::Footer) => notes.push(format!(
+                "the file metadata at byte {used} is cut off or damaged, and was put together again"
+            )),
+            Some(Rest::RowGroup | Rest::Unknown) | None => {}
+        }
+        if self.may_miss_key_values() {
+            notes.push("key/values that were added after the last checkpoint may be missing".to_string());
+        }
+        notes
+    }
+
+    /// From which byte on how many were of no use.
+    fn discarded(&self) -> (u64, u64) {
+        (self.bytes_used.unwrap_or_default(), self.bytes_discarded.unwrap_or_default())
     }
 
     /// Whether key/values that were added late may be missing: they are in the footer and the last checkpoint only.

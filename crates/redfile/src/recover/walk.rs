@@ -9,7 +9,7 @@ use pilaster_encoding::varint;
 
 use super::Recovery;
 use super::block;
-use super::report::{RecoveryReport, RecoverySource};
+use super::report::{RecoveryReport, RecoverySource, Rest};
 use crate::metadata::{
     ColumnChunk, ColumnMetadata, FileMetadata, MAGIC, PageHeader, PageType, RowGroup, VERSION, checksums,
 };
@@ -43,14 +43,19 @@ pub(super) fn walk(source: &SourceRef, schema: Option<&RedfileSchema>, limits: &
             Step::On => {}
             Step::Stop(why) => break why,
             Step::Found(metadata) => {
-                let mut report =
-                    RecoveryReport::recovered(&metadata, RecoverySource::Walk, walker.at, source.size());
+                let mut report = RecoveryReport::recovered(
+                    &metadata,
+                    RecoverySource::Walk,
+                    walker.at,
+                    source.size(),
+                    Rest::Tail,
+                );
                 report.stop = Some("file metadata".to_string());
                 return Ok(Recovery { metadata: Some(*metadata), report });
             }
         }
     };
-    Ok(walker.finish(stop))
+    walker.finish(stop)
 }
 
 enum Step {
@@ -218,11 +223,11 @@ impl Walker<'_> {
         self.used = self.at;
     }
 
-    fn finish(self, stop: &str) -> Recovery {
+    fn finish(self, stop: &str) -> Result<Recovery> {
         let stop = Some(stop.to_string());
         let Some(schema) = self.schema.filter(|_| !self.groups.is_empty()) else {
             let report = RecoveryReport { bytes_used: Some(self.used), stop, ..RecoveryReport::lost() };
-            return Recovery { metadata: None, report };
+            return Ok(Recovery { metadata: None, report });
         };
         let [page, header, column] = self.has_all;
         let promised =
@@ -236,10 +241,11 @@ impl Walker<'_> {
             checksums: (set != 0).then_some(set),
             ..FileMetadata::default()
         };
+        let rest = rest_at(self.source, self.used)?;
         let mut report =
-            RecoveryReport::recovered(&metadata, RecoverySource::Walk, self.used, self.source.size());
+            RecoveryReport::recovered(&metadata, RecoverySource::Walk, self.used, self.source.size(), rest);
         report.stop = stop;
-        Recovery { metadata: Some(metadata), report }
+        Ok(Recovery { metadata: Some(metadata), report })
     }
 }
 
@@ -247,6 +253,16 @@ enum Guess {
     Page,
     Column,
     File,
+}
+
+/// What begins at `at`, where the useful part of a file ends.
+pub(super) fn rest_at(source: &SourceRef, at: u64) -> Result<Rest> {
+    let bytes = source.read_at(at..at.saturating_add(STRUCTURE_BYTES).min(source.size()).max(at))?;
+    Ok(match kind_of(&bytes) {
+        Some(Guess::File) => Rest::Footer,
+        Some(Guess::Page) => Rest::RowGroup,
+        Some(Guess::Column) | None => Rest::Unknown,
+    })
 }
 
 /// What the first bytes of a structure say it is.

@@ -9,7 +9,9 @@ use super::options::{EncodingChoice, RedfileWriterOptions};
 use super::page::{PageBuilder, Pending};
 use super::shred::{Column, EntryLevels};
 use super::statistics::Extremes;
-use super::values::{Strings, Values, bytes_of, physical, view_of};
+use super::stored::Stored;
+use super::strings::{Strings, Views};
+use super::values::{ByteStrings, Values, physical};
 use crate::metadata::{
     ColumnMetadata, Compression, DataPageHeader, Encoding, IndexPageHeader, PageHeader, PageIndexEntry,
     PageType, PhysicalType, write_page_index,
@@ -35,20 +37,21 @@ pub(super) struct ColumnWriter {
     options: PageOptions,
     page: PageBuilder,
     /// Finished pages, as they will be stored.
-    stored: Vec<u8>,
+    stored: Stored,
     entries: Vec<PageIndexEntry>,
     encodings: BTreeSet<Encoding>,
     extremes: Extremes,
     num_values: u64,
     num_rows: u64,
     uncompressed: u64,
+    header: Vec<u8>,
     body: Vec<u8>,
     packed: Vec<u8>,
 }
 
 /// The bytes of a chunk, and what its metadata says; offsets count from the start of the chunk.
 pub(super) struct FinishedChunk {
-    pub bytes: Vec<u8>,
+    pub pages: Stored,
     pub metadata: ColumnMetadata,
 }
 
@@ -78,13 +81,14 @@ impl ColumnWriter {
                 row_counts: options.page_row_counts,
             },
             page: PageBuilder::new(leaf, order)?,
-            stored: Vec::new(),
+            stored: Stored::default(),
             entries: Vec::new(),
             encodings: BTreeSet::new(),
             extremes: Extremes::default(),
             num_values: 0,
             num_rows: 0,
             uncompressed: 0,
+            header: Vec::new(),
             body: Vec::new(),
             packed: Vec::new(),
         })
@@ -128,23 +132,16 @@ impl ColumnWriter {
                 }
                 _ => Err(Error::invalid("96-bit values in another column")),
             }),
-            Values::Text(strings) => {
-                let count = strings.len();
-                match strings {
-                    Strings::Small(array) => self.write_strings(&levels, count, |n| bytes_of(array, n)),
-                    Strings::SmallText(array) => self.write_strings(&levels, count, |n| bytes_of(array, n)),
-                    Strings::Large(array) => self.write_strings(&levels, count, |n| bytes_of(array, n)),
-                    Strings::LargeText(array) => self.write_strings(&levels, count, |n| bytes_of(array, n)),
-                    Strings::View(array) => self.write_strings(&levels, count, |n| view_of(array, n)),
-                    Strings::TextView(array) => self.write_strings(&levels, count, |n| view_of(array, n)),
-                    Strings::Fixed(array) => {
-                        self.write_strings(&levels, count, |n| if n < count { array.value(n) } else { &[] })
-                    }
-                    Strings::Owned(values) => {
-                        self.write_strings(&levels, count, |n| values.get(n).map_or(&[][..], Vec::as_slice))
-                    }
-                }
-            }
+            Values::Text(strings) => match strings {
+                ByteStrings::Small(array) => self.write_strings(&levels, &array),
+                ByteStrings::SmallText(array) => self.write_strings(&levels, &array),
+                ByteStrings::Large(array) => self.write_strings(&levels, &array),
+                ByteStrings::LargeText(array) => self.write_strings(&levels, &array),
+                ByteStrings::View(array) => self.write_strings(&levels, &Views::new(array)),
+                ByteStrings::TextView(array) => self.write_strings(&levels, &Views::new(array)),
+                ByteStrings::Fixed(array) => self.write_strings(&levels, &array),
+                ByteStrings::Owned(values) => self.write_strings(&levels, &values.as_slice()),
+            },
         }
     }
 
@@ -197,39 +194,69 @@ impl ColumnWriter {
     }
 
     /// Entries of byte strings, one by one: each has its own size.
-    fn write_strings<'a>(
-        &mut self,
-        levels: &Cut<'_>,
-        count: usize,
-        string: impl Fn(usize) -> &'a [u8],
-    ) -> Result<()> {
-        let level_bits = self.page.level_bits();
-        let order = self.page.order;
-        let mut value = 0usize;
-        let mut done = 0usize;
-        for entry in 0..levels.levels.entries {
-            if levels.is_start(entry) {
-                if self.page.bits >= self.options.target_bits
-                    && self.page.entries.saturating_add(entry).saturating_sub(done) > 0
-                {
-                    self.push_levels(levels, done, entry);
-                    self.page.entries = self.page.entries.saturating_add(entry.saturating_sub(done));
-                    done = entry;
-                    self.close_page()?;
-                }
-                self.page.rows = self.page.rows.saturating_add(1);
+    fn write_strings(&mut self, levels: &Cut<'_>, strings: &impl Strings) -> Result<()> {
+        let (mut entry, mut value) = (0usize, 0usize);
+        while entry < levels.levels.entries {
+            if self.page.entries > 0 && self.page.bits >= self.options.target_bits {
+                self.close_page()?;
             }
-            self.page.bits = self.page.bits.saturating_add(level_bits);
-            if levels.has_value(entry) {
-                let bytes = if value < count { string(value) } else { &[] };
-                self.page.values.push_string(bytes, order)?;
-                let bits = (bytes.len() as u64).saturating_add(4).saturating_mul(8);
-                self.page.bits = self.page.bits.saturating_add(bits);
-                value = value.saturating_add(1);
+            let from = entry;
+            if levels.is_simple() {
+                self.fill_simply(&mut entry, strings)?;
+            } else {
+                self.fill(levels, &mut entry, &mut value, strings)?;
+            }
+            self.push_levels(levels, from, entry);
+            self.page.entries = self.page.entries.saturating_add(entry.saturating_sub(from));
+        }
+        Ok(())
+    }
+
+    /// Fills the page with strings where every entry is a record with one.
+    fn fill_simply(&mut self, entry: &mut usize, strings: &impl Strings) -> Result<()> {
+        let (level_bits, order, target) = (self.page.level_bits(), self.page.order, self.options.target_bits);
+        let Pending::Strings(page) = &mut self.page.values else { return Err(not_strings()) };
+        let (from, end) = (*entry, strings.len());
+        let (mut at, mut bits) = (from, self.page.bits);
+        while at < end {
+            let bytes = page.push(strings, at, order)? as u64;
+            bits = bits.wrapping_add(level_bits).wrapping_add(bytes.wrapping_mul(8));
+            at = at.wrapping_add(1);
+            if bits >= target {
+                break;
             }
         }
-        self.push_levels(levels, done, levels.levels.entries);
-        self.page.entries = self.page.entries.saturating_add(levels.levels.entries.saturating_sub(done));
+        self.page.bits = bits;
+        self.page.rows = self.page.rows.saturating_add(at.saturating_sub(from));
+        *entry = at;
+        Ok(())
+    }
+
+    /// Fills the page with whole records, of any number of entries with or without a string.
+    fn fill(
+        &mut self,
+        levels: &Cut<'_>,
+        entry: &mut usize,
+        value: &mut usize,
+        strings: &impl Strings,
+    ) -> Result<()> {
+        let (level_bits, order, target) = (self.page.level_bits(), self.page.order, self.options.target_bits);
+        let Pending::Strings(page) = &mut self.page.values else { return Err(not_strings()) };
+        let first = *entry;
+        for at in first..levels.levels.entries {
+            let is_start = levels.is_start(at);
+            if is_start && at > first && self.page.bits >= target {
+                break;
+            }
+            self.page.rows = self.page.rows.wrapping_add(usize::from(is_start));
+            self.page.bits = self.page.bits.wrapping_add(level_bits);
+            if levels.has_value(at) {
+                let bytes = page.push(strings, *value, order)? as u64;
+                self.page.bits = self.page.bits.wrapping_add(bytes.wrapping_mul(8));
+                *value = value.wrapping_add(1);
+            }
+            *entry = at.wrapping_add(1);
+        }
         Ok(())
     }
 
@@ -277,7 +304,6 @@ impl ColumnWriter {
         data: Option<DataPageHeader>,
         index: Option<IndexPageHeader>,
     ) -> Result<u32> {
-        let start = self.stored.len();
         self.packed.clear();
         let mut codec = None;
         if let Some(compressor) = self.options.codec.codec() {
@@ -298,12 +324,12 @@ impl ColumnWriter {
             codec,
             has_header_crc: self.options.checksums,
         };
-        header.write(self.options.checksums, &mut self.stored);
-        let header_bytes = self.stored.len().saturating_sub(start);
-        self.stored.extend_from_slice(body);
-        let uncompressed = (header_bytes as u64).saturating_add(self.body.len() as u64);
+        self.header.clear();
+        header.write(self.options.checksums, &mut self.header);
+        self.stored.append(&self.header, body);
+        let uncompressed = (self.header.len() as u64).saturating_add(self.body.len() as u64);
         self.uncompressed = self.uncompressed.saturating_add(uncompressed);
-        as_u32(self.stored.len().saturating_sub(start), "bytes")
+        as_u32(self.header.len().saturating_add(body.len()), "bytes")
     }
 
     /// Ends the chunk, which then begins anew for the next row group; `start` is where it will lie in its file.
@@ -338,8 +364,12 @@ impl ColumnWriter {
             has_crc: self.options.checksums,
         };
         (self.num_values, self.num_rows, self.uncompressed) = (0, 0, 0);
-        Ok(FinishedChunk { bytes: std::mem::take(&mut self.stored), metadata })
+        Ok(FinishedChunk { pages: std::mem::take(&mut self.stored), metadata })
     }
+}
+
+fn not_strings() -> Error {
+    Error::invalid("strings in another column")
 }
 
 /// Bytes of a bound of fixed width.
@@ -360,6 +390,11 @@ struct Cut<'a> {
 }
 
 impl Cut<'_> {
+    /// Whether every entry is a record with a value.
+    fn is_simple(&self) -> bool {
+        self.levels.def.is_none() && self.levels.rep.is_none()
+    }
+
     #[inline]
     fn is_start(&self, entry: usize) -> bool {
         self.levels.rep.as_ref().is_none_or(|rep| rep.get(entry) == Some(&0))
@@ -374,7 +409,7 @@ impl Cut<'_> {
     /// how many of them have values, and how many records they are.
     fn extent(&self, from: usize, room: u64, level_bits: u64, value_bits: u64) -> (usize, usize, usize) {
         let left = self.levels.entries.saturating_sub(from);
-        if self.levels.def.is_none() && self.levels.rep.is_none() {
+        if self.is_simple() {
             let each = level_bits.saturating_add(value_bits);
             let fit = room.div_ceil(each.max(1)).max(1);
             let entries = usize::try_from(fit).unwrap_or(usize::MAX).min(left);

@@ -5,7 +5,9 @@
 //! | `options` | how to write a file |
 //! | `shred` | records to levels and values, a batch at a time |
 //! | `values` | Arrow values to physical ones |
+//! | `strings` | byte strings of any Arrow form to those of a page |
 //! | `page` | the page that is being filled |
+//! | `stored` | finished pages |
 //! | `statistics` | bounds and counts of pages and chunks |
 //! | `column` | one column of a row group: pages as they will be stored |
 //! | `writer` | row groups, checkpoints, footer |
@@ -16,6 +18,8 @@ mod options;
 mod page;
 mod shred;
 mod statistics;
+mod stored;
+mod strings;
 mod table;
 mod values;
 mod writer;
@@ -26,3 +30,4 @@ pub use writer::{DataFile, RedfileWriter, WriteSummary};
 
 pub(crate) use column::value_width;
 pub(crate) use statistics::Extremes;
+pub(crate) use writer::StoredChunk;

@@ -1,10 +1,11 @@
 //! The page that is being filled: levels and values of whole records.
 
 use pilaster_core::{Error, Result};
-use pilaster_encoding::{group_varint, levels, plain, prefixed};
+use pilaster_encoding::{group_varint, levels, plain};
 
 use super::options::EncodingChoice;
-use super::statistics::{Bounds, Extremes, compare_decimals};
+use super::statistics::{Bounds, Extremes};
+use super::strings::PageStrings;
 use crate::metadata::{Encoding, PhysicalType};
 use crate::schema::{Leaf, Order};
 
@@ -16,40 +17,8 @@ pub(super) enum Pending {
     Words(Vec<u32>),
     Longs(Vec<u64>),
     Wide(Vec<i128>),
-    /// Already encoded, with the places of the least and the greatest.
-    Strings {
-        bytes: Vec<u8>,
-        count: usize,
-        least: Place,
-        greatest: Place,
-    },
-}
-
-/// Where a string lies among the pending bytes.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
-    start: usize,
-    len: usize,
-    /// Its first bytes as a number: where they differ, nothing else has to be compared.
-    prefix: u64,
-}
-
-/// The first eight bytes in an order that numbers have too; shorter strings are filled up with zeros.
-#[inline]
-fn prefix_of(string: &[u8]) -> u64 {
-    match string.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => string
-            .iter()
-            .zip([56u32, 48, 40, 32, 24, 16, 8])
-            .fold(0, |sum, (byte, shift)| sum | (u64::from(*byte) << shift)),
-    }
-}
-
-impl Place {
-    fn of(self, bytes: &[u8]) -> &[u8] {
-        bytes.get(self.start..self.start.saturating_add(self.len)).unwrap_or_default()
-    }
+    /// Already encoded.
+    Strings(PageStrings),
 }
 
 impl Pending {
@@ -59,12 +28,7 @@ impl Pending {
             PhysicalType::Int32 | PhysicalType::Float => Self::Words(Vec::new()),
             PhysicalType::Int64 | PhysicalType::Double => Self::Longs(Vec::new()),
             PhysicalType::Int96 => Self::Wide(Vec::new()),
-            PhysicalType::ByteArray => Self::Strings {
-                bytes: Vec::new(),
-                count: 0,
-                least: Place::default(),
-                greatest: Place::default(),
-            },
+            PhysicalType::ByteArray => Self::Strings(PageStrings::default()),
             PhysicalType::Unknown(number) => {
                 return Err(Error::invalid(format!("physical type {number} cannot be written")));
             }
@@ -77,7 +41,7 @@ impl Pending {
             Self::Words(values) => values.len(),
             Self::Longs(values) => values.len(),
             Self::Wide(values) => values.len(),
-            Self::Strings { count, .. } => *count,
+            Self::Strings(strings) => strings.count,
         }
     }
 
@@ -87,48 +51,8 @@ impl Pending {
             Self::Words(values) => values.clear(),
             Self::Longs(values) => values.clear(),
             Self::Wide(values) => values.clear(),
-            Self::Strings { bytes, count, least, greatest } => {
-                bytes.clear();
-                (*count, *least, *greatest) = (0, Place::default(), Place::default());
-            }
+            Self::Strings(strings) => strings.clear(),
         }
-    }
-
-    /// Appends a string and keeps the bounds, if `order` asks for them.
-    #[inline]
-    pub fn push_string(&mut self, string: &[u8], order: Order) -> Result<()> {
-        let Self::Strings { bytes, count, least, greatest } = self else {
-            return Err(Error::invalid("a string in a column of numbers"));
-        };
-        let prefix = prefix_of(string);
-        let place =
-            Place { start: bytes.len().saturating_add(prefixed::PREFIX_LEN), len: string.len(), prefix };
-        prefixed::put(string, bytes)?;
-        if *count == 0 {
-            (*least, *greatest) = (place, place);
-        } else {
-            match order {
-                Order::Bytes => {
-                    if prefix < least.prefix || (prefix == least.prefix && string < least.of(bytes)) {
-                        *least = place;
-                    } else if prefix > greatest.prefix
-                        || (prefix == greatest.prefix && string > greatest.of(bytes))
-                    {
-                        *greatest = place;
-                    }
-                }
-                Order::DecimalBytes => {
-                    if compare_decimals(string, least.of(bytes)).is_lt() {
-                        *least = place;
-                    } else if compare_decimals(string, greatest.of(bytes)).is_gt() {
-                        *greatest = place;
-                    }
-                }
-                _ => {}
-            }
-        }
-        *count = count.saturating_add(1);
-        Ok(())
     }
 
     fn extremes(&self, order: Order) -> Extremes {
@@ -138,14 +62,15 @@ impl Pending {
             Self::Words(values) => Extremes::of_words(values, order),
             Self::Longs(values) => Extremes::of_longs(values, order),
             Self::Wide(values) => Extremes::of_wide(values),
-            Self::Strings { bytes, count, least, greatest } => {
-                let (low, high) = (least.of(bytes).to_vec(), greatest.of(bytes).to_vec());
+            Self::Strings(strings) => {
+                let (low, high) = strings.range();
+                let (low, high) = (low.to_vec(), high.to_vec());
                 let bounds = match order {
-                    _ if *count == 0 => Bounds::None,
+                    _ if strings.count == 0 => Bounds::None,
                     Order::DecimalBytes => Bounds::Decimal(low, high),
                     _ => Bounds::Bytes(low, high),
                 };
-                Extremes { bounds, values: *count as u64, ..Extremes::default() }
+                Extremes { bounds, values: strings.count as u64, ..Extremes::default() }
             }
         }
     }
@@ -155,31 +80,17 @@ impl Pending {
         match self {
             Self::Bits(values) => levels::pack(values, 1, out)?,
             Self::Words(values) => {
-                let is_grouped = physical == PhysicalType::Int32
-                    && match choice {
-                        EncodingChoice::Plain => false,
-                        EncodingChoice::GroupVarInt => true,
-                        EncodingChoice::Auto => {
-                            group_varint::encoded_size(values) < size_of_val(values.as_slice())
-                        }
-                    };
-                if is_grouped {
-                    group_varint::encode(values, out);
+                let may_group = physical == PhysicalType::Int32 && choice != EncodingChoice::Plain;
+                let must_group = choice == EncodingChoice::GroupVarInt;
+                if may_group && group_words(values, must_group, out) {
                     return Ok(Encoding::GroupVarInt);
                 }
                 plain::encode(values, out);
             }
             Self::Longs(values) => {
-                let is_grouped = physical == PhysicalType::Int64
-                    && match choice {
-                        EncodingChoice::Plain => false,
-                        EncodingChoice::GroupVarInt => true,
-                        EncodingChoice::Auto => {
-                            group_varint::wide::encoded_size(values) < size_of_val(values.as_slice())
-                        }
-                    };
-                if is_grouped {
-                    group_varint::wide::encode(values, out);
+                let may_group = physical == PhysicalType::Int64 && choice != EncodingChoice::Plain;
+                let must_group = choice == EncodingChoice::GroupVarInt;
+                if may_group && group_longs(values, must_group, out) {
                     return Ok(Encoding::GroupVarInt);
                 }
                 plain::encode(values, out);
@@ -190,11 +101,40 @@ impl Pending {
                     out.extend_from_slice(&[a, b, c, d, e, f, g, h, i, j, k, l]);
                 }
             }
-            Self::Strings { bytes, .. } => out.extend_from_slice(bytes),
+            Self::Strings(strings) => out.extend_from_slice(&strings.bytes),
         }
         Ok(Encoding::Plain)
     }
 }
+
+/// Values by which it is guessed which encoding will be the smaller one.
+const SAMPLE: usize = 64;
+
+macro_rules! group_or_not {
+    ($name:ident, $t:ty, $encoding:path) => {
+        /// Appends the values as groups if that is smaller than to store them as they are, or if it must be; says whether.
+        fn $name(values: &[$t], must: bool, out: &mut Vec<u8>) -> bool {
+            use $encoding as groups;
+            let is_smaller = |bytes: usize, values: &[$t]| bytes < size_of_val(values);
+            let sample = values.get(..SAMPLE).unwrap_or(values);
+            // Mostly groups are smaller; then encoding them tells their size. Where they will hardly be, it is counted before.
+            let is_likely = is_smaller(groups::encoded_size(sample), sample);
+            if !must && !is_likely && !is_smaller(groups::encoded_size(values), values) {
+                return false;
+            }
+            let start = out.len();
+            groups::encode(values, out);
+            let is_kept = must || is_smaller(out.len().saturating_sub(start), values);
+            if !is_kept {
+                out.truncate(start);
+            }
+            is_kept
+        }
+    };
+}
+
+group_or_not!(group_words, u32, group_varint);
+group_or_not!(group_longs, u64, group_varint::wide);
 
 /// See the module.
 #[derive(Debug)]

@@ -45,20 +45,21 @@ pub(crate) fn compare_decimals(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-macro_rules! lanes_of {
+/// Lanes in which bounds are kept, so that one value need not wait for another.
+const LANES: usize = 8;
+
+macro_rules! range_of {
     ($name:ident, $t:ty, $min:expr, $max:expr) => {
-        /// Least and greatest number, and how many are none. Several lanes, so that the loop is vectorised.
+        /// Least and greatest number, and how many are none. The lanes are compared one by one, so that the loop is vectorised.
         fn $name(values: impl ExactSizeIterator<Item = $t> + Clone) -> ($t, $t, u64) {
-            const LANES: usize = 8;
             let (mut low, mut high, mut nans) = ([$max; LANES], [$min; LANES], 0u64);
             let mut values = values;
             while values.len() >= LANES {
-                for lane in 0..LANES {
+                for (low, high) in low.iter_mut().zip(&mut high) {
                     let value = values.next().unwrap_or_default();
-                    if let (Some(low), Some(high)) = (low.get_mut(lane), high.get_mut(lane)) {
-                        *low = if value < *low { value } else { *low };
-                        *high = if value > *high { value } else { *high };
-                    }
+                    *low = if value < *low { value } else { *low };
+                    *high = if value > *high { value } else { *high };
+                    // What is no number is not equal to itself.
                     nans = nans.wrapping_add(u64::from(value != value));
                 }
             }
@@ -69,14 +70,18 @@ macro_rules! lanes_of {
             for value in high.into_iter().chain(values.clone()) {
                 most = if value > most { value } else { most };
             }
-            nans = nans.wrapping_add(values.filter(|value| *value != *value).count() as u64);
-            (least, most, nans)
+            let last_nans = values.filter(|value| *value != *value).count();
+            (least, most, nans.wrapping_add(last_nans as u64))
         }
     };
 }
 
-lanes_of!(double_range, f64, f64::NEG_INFINITY, f64::INFINITY);
-lanes_of!(float_range, f32, f32::NEG_INFINITY, f32::INFINITY);
+range_of!(double_range, f64, f64::NEG_INFINITY, f64::INFINITY);
+range_of!(float_range, f32, f32::NEG_INFINITY, f32::INFINITY);
+range_of!(i64_range, i64, i64::MIN, i64::MAX);
+range_of!(u64_range, u64, 0, u64::MAX);
+range_of!(i32_range, i32, i32::MIN, i32::MAX);
+range_of!(u32_range, u32, 0, u32::MAX);
 
 impl Extremes {
     pub fn of_bits(values: &[u8]) -> Self {
@@ -92,14 +97,11 @@ impl Extremes {
         }
         match order {
             Order::Signed => {
-                let (low, high) = words.iter().fold((i32::MAX, i32::MIN), |(low, high), word| {
-                    (low.min(word.cast_signed()), high.max(word.cast_signed()))
-                });
+                let (low, high, _) = i32_range(words.iter().map(|word| word.cast_signed()));
                 extremes.bounds = Bounds::Int(low.into(), high.into());
             }
             Order::Unsigned => {
-                let (low, high) =
-                    words.iter().fold((u32::MAX, 0), |(low, high), word| (low.min(*word), high.max(*word)));
+                let (low, high, _) = u32_range(words.iter().copied());
                 extremes.bounds = Bounds::Int(low.into(), high.into());
             }
             Order::Float => {
@@ -121,14 +123,11 @@ impl Extremes {
         }
         match order {
             Order::Signed => {
-                let (low, high) = longs.iter().fold((i64::MAX, i64::MIN), |(low, high), long| {
-                    (low.min(long.cast_signed()), high.max(long.cast_signed()))
-                });
+                let (low, high, _) = i64_range(longs.iter().map(|long| long.cast_signed()));
                 extremes.bounds = Bounds::Int(low.into(), high.into());
             }
             Order::Unsigned => {
-                let (low, high) =
-                    longs.iter().fold((u64::MAX, 0), |(low, high), long| (low.min(*long), high.max(*long)));
+                let (low, high, _) = u64_range(longs.iter().copied());
                 extremes.bounds = Bounds::Int(low.into(), high.into());
             }
             Order::Float => {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, Decimal32Type, Decimal64Type,
-    Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    IntervalDayTimeType, IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
+    IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, GenericByteArray, GenericByteViewArray,
@@ -26,11 +26,11 @@ pub(super) enum Values<'a> {
     Words(Cow<'a, [u32]>),
     Longs(Cow<'a, [u64]>),
     Wide(Vec<i128>),
-    Text(Strings<'a>),
+    Text(ByteStrings<'a>),
 }
 
 /// Byte strings in any of Arrow's forms.
-pub(super) enum Strings<'a> {
+pub(super) enum ByteStrings<'a> {
     Small(&'a GenericByteArray<arrow_array::types::BinaryType>),
     SmallText(&'a GenericByteArray<arrow_array::types::Utf8Type>),
     Large(&'a GenericByteArray<arrow_array::types::LargeBinaryType>),
@@ -39,33 +39,6 @@ pub(super) enum Strings<'a> {
     TextView(&'a GenericByteViewArray<arrow_array::types::StringViewType>),
     Fixed(&'a FixedSizeBinaryArray),
     Owned(Vec<Vec<u8>>),
-}
-
-impl Strings<'_> {
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Small(array) => array.len(),
-            Self::SmallText(array) => array.len(),
-            Self::Large(array) => array.len(),
-            Self::LargeText(array) => array.len(),
-            Self::View(array) => array.len(),
-            Self::TextView(array) => array.len(),
-            Self::Fixed(array) => array.len(),
-            Self::Owned(values) => values.len(),
-        }
-    }
-}
-
-/// A byte array's value by number.
-pub(super) fn bytes_of<T: ByteArrayType>(array: &GenericByteArray<T>, number: usize) -> &[u8] {
-    let offsets = array.value_offsets();
-    let at = |number: usize| offsets.get(number).map_or(0, |offset| offset.as_usize());
-    array.value_data().get(at(number)..at(number.saturating_add(1))).unwrap_or_default()
-}
-
-/// A view's value by number.
-pub(super) fn view_of<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>, number: usize) -> &[u8] {
-    if number < array.len() { array.value(number).as_ref() } else { &[] }
 }
 
 /// The bits of a primitive array's values, where they are.
@@ -132,15 +105,15 @@ pub(super) fn physical<'a>(array: &'a ArrayRef, physical: PhysicalType) -> Resul
                 bytes.extend(value.nanoseconds.to_le_bytes());
                 bytes
             });
-            Ok(Values::Text(Strings::Owned(bytes.collect())))
+            Ok(Values::Text(ByteStrings::Owned(bytes.collect())))
         }
-        DataType::Utf8 => Ok(Values::Text(Strings::SmallText(array.as_string()))),
-        DataType::LargeUtf8 => Ok(Values::Text(Strings::LargeText(array.as_string()))),
-        DataType::Utf8View => Ok(Values::Text(Strings::TextView(array.as_string_view()))),
-        DataType::Binary => Ok(Values::Text(Strings::Small(array.as_binary()))),
-        DataType::LargeBinary => Ok(Values::Text(Strings::Large(array.as_binary()))),
-        DataType::BinaryView => Ok(Values::Text(Strings::View(array.as_binary_view()))),
-        DataType::FixedSizeBinary(_) => Ok(Values::Text(Strings::Fixed(array.as_fixed_size_binary()))),
+        DataType::Utf8 => Ok(Values::Text(ByteStrings::SmallText(array.as_string()))),
+        DataType::LargeUtf8 => Ok(Values::Text(ByteStrings::LargeText(array.as_string()))),
+        DataType::Utf8View => Ok(Values::Text(ByteStrings::TextView(array.as_string_view()))),
+        DataType::Binary => Ok(Values::Text(ByteStrings::Small(array.as_binary()))),
+        DataType::LargeBinary => Ok(Values::Text(ByteStrings::Large(array.as_binary()))),
+        DataType::BinaryView => Ok(Values::Text(ByteStrings::View(array.as_binary_view()))),
+        DataType::FixedSizeBinary(_) => Ok(Values::Text(ByteStrings::Fixed(array.as_fixed_size_binary()))),
         DataType::Decimal32(..) => {
             let values = array.as_primitive::<Decimal32Type>().values();
             decimals(values.iter().map(|value| i128::from(*value)), physical)
@@ -200,7 +173,7 @@ fn decimals<'a>(values: impl Iterator<Item = i128>, physical: PhysicalType) -> R
         }
         _ => {
             let bytes = values.map(|value| decimal_bytes(&value.to_be_bytes()).to_vec());
-            Ok(Values::Text(Strings::Owned(bytes.collect())))
+            Ok(Values::Text(ByteStrings::Owned(bytes.collect())))
         }
     }
 }
@@ -208,7 +181,7 @@ fn decimals<'a>(values: impl Iterator<Item = i128>, physical: PhysicalType) -> R
 fn wide_decimals<'a>(values: &[i256], physical: PhysicalType) -> Result<Values<'a>> {
     if physical == PhysicalType::ByteArray {
         let bytes = values.iter().map(|value| decimal_bytes(&value.to_be_bytes()).to_vec());
-        return Ok(Values::Text(Strings::Owned(bytes.collect())));
+        return Ok(Values::Text(ByteStrings::Owned(bytes.collect())));
     }
     let narrow = |value: &i256| value.to_i128().ok_or_else(|| too_large(value, physical));
     decimals(values.iter().map(narrow).collect::<Result<Vec<_>>>()?.into_iter(), physical)

@@ -1,20 +1,34 @@
 //! Row groups, checkpoints and the footer.
 
 use std::io::Write;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Result, SourceRef};
 
 use super::column::ColumnWriter;
 use super::options::RedfileWriterOptions;
 use super::shred::shred;
-use crate::metadata::{ColumnChunk, FileMetadata, KeyValue, MAGIC, RowGroup, VERSION, checksums};
+use crate::metadata::{
+    ColumnChunk, ColumnMetadata, FileMetadata, KeyValue, MAGIC, RowGroup, VERSION, checksums,
+};
 use crate::recover::Block;
 use crate::schema::RedfileSchema;
 
 /// Rows that are shredded at once: a row group may end after each such stretch.
 const SLICE_ROWS: usize = 8192;
+
+/// Bytes that are copied at once.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// A chunk that is stored already.
+#[derive(Debug)]
+pub(crate) struct StoredChunk {
+    pub source: SourceRef,
+    pub bytes: Range<u64>,
+    pub metadata: ColumnMetadata,
+}
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -208,42 +222,82 @@ impl<W: Write> RedfileWriter<W> {
         if self.rows_in_group == 0 {
             return Ok(());
         }
-        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let mut group = self.begin_group(self.rows_in_group);
+        for number in 0..self.columns.len() {
+            self.write_chunk(number, &mut group, |column, output| {
+                let chunk = column.finish_chunk(output.position)?;
+                chunk.pages.blocks().try_for_each(|pages| output.write(pages))?;
+                Ok(chunk.metadata)
+            })?;
+        }
+        self.rows_in_group = 0;
+        self.finish_group(group)
+    }
+
+    /// Appends a row group of which each chunk is stored elsewhere: pages are copied as they are, and what says where they are
+    /// is written anew. If this file has checksums, all structures of the chunks must have theirs.
+    pub(crate) fn copy_row_group(&mut self, rows: u64, chunks: &[StoredChunk]) -> Result<()> {
+        self.end_row_group()?;
+        let mut group = self.begin_group(rows);
+        for (number, chunk) in chunks.iter().enumerate() {
+            let has_crc = self.options.checksums;
+            self.write_chunk(number, &mut group, |_, output| {
+                let metadata = ColumnMetadata { has_crc, ..chunk.metadata.moved_to(signed(output.position)) };
+                let mut at = chunk.bytes.start;
+                while at < chunk.bytes.end {
+                    let end = at.saturating_add(COPY_BYTES).min(chunk.bytes.end);
+                    output.write(&chunk.source.read_at(at..end)?)?;
+                    at = end;
+                }
+                Ok(metadata)
+            })?;
+        }
+        self.finish_group(group)
+    }
+
+    /// A row group that begins here, without its chunks.
+    fn begin_group(&self, rows: u64) -> RowGroup {
         let is_here = self.places.first().is_none_or(Option::is_none);
-        let mut group = RowGroup {
+        RowGroup {
             columns: Vec::with_capacity(self.columns.len()),
             total_byte_size: 0,
-            num_rows: signed(self.rows_in_group),
+            num_rows: signed(rows),
             file_offset: (self.options.row_group_extent && is_here).then(|| signed(self.output.position)),
-            total_compressed_size: None,
-        };
-        let mut stored = 0i64;
-        let mut bytes = Vec::new();
-        for (column, place) in self.columns.iter_mut().zip(&self.places) {
-            let file = place.and_then(|number| self.data_files.get_mut(number));
-            let (path, output) = match file {
-                Some((path, output)) => (Some(path.clone()), output),
-                None => (None, &mut self.output),
-            };
-            let chunk = column.finish_chunk(output.position)?;
-            output.write(&chunk.bytes)?;
-            let file_offset = signed(output.position);
-            bytes.clear();
-            chunk.metadata.write(self.options.checksums, &mut bytes);
-            output.write(&bytes)?;
-            group.total_byte_size =
-                group.total_byte_size.saturating_add(chunk.metadata.total_uncompressed_size);
-            stored = stored.saturating_add(chunk.metadata.total_compressed_size);
-            group.columns.push(ColumnChunk {
-                file_path: path,
-                file_offset,
-                metadata: self.options.replica.then_some(chunk.metadata),
-            });
+            total_compressed_size: self.options.row_group_extent.then_some(0),
         }
-        group.total_compressed_size = self.options.row_group_extent.then_some(stored);
+    }
+
+    /// Lets `write` put the pages of a column into the file they belong to; their metadata follows them.
+    fn write_chunk(
+        &mut self,
+        number: usize,
+        group: &mut RowGroup,
+        write: impl FnOnce(&mut ColumnWriter, &mut Output<W>) -> Result<ColumnMetadata>,
+    ) -> Result<()> {
+        let no_column = || Error::invalid(format!("no column {number}"));
+        let column = self.columns.get_mut(number).ok_or_else(no_column)?;
+        let place = self.places.get(number).copied().flatten();
+        let (path, output) = match place.and_then(|number| self.data_files.get_mut(number)) {
+            Some((path, output)) => (Some(path.clone()), output),
+            None => (None, &mut self.output),
+        };
+        let metadata = write(column, output)?;
+        let file_offset = signed(output.position);
+        let mut bytes = Vec::new();
+        metadata.write(self.options.checksums, &mut bytes);
+        output.write(&bytes)?;
+        group.total_byte_size = group.total_byte_size.saturating_add(metadata.total_uncompressed_size);
+        if let Some(stored) = &mut group.total_compressed_size {
+            *stored = stored.saturating_add(metadata.total_compressed_size);
+        }
+        let metadata = self.options.replica.then_some(metadata);
+        group.columns.push(ColumnChunk { file_path: path, file_offset, metadata });
+        Ok(())
+    }
+
+    fn finish_group(&mut self, group: RowGroup) -> Result<()> {
         self.metadata.num_rows = self.metadata.num_rows.saturating_add(group.num_rows);
         self.metadata.row_groups.push(group);
-        self.rows_in_group = 0;
         self.write_block()
     }
 
@@ -309,6 +363,10 @@ impl<W: Write> RedfileWriter<W> {
         };
         Ok((self.output.sink, sinks, summary))
     }
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Those of the Arrow schema, then those of the options.

@@ -6,8 +6,10 @@ pub mod physical;
 pub mod random;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::builder::{Int32Builder, ListBuilder, StringBuilder};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use pilaster_core::{Dataset, Result, Scan};
 use pilaster_redfile::{RedfileReader, RedfileWriter, RedfileWriterOptions};
 #[allow(unused_imports, reason = "every test program uses its own part of this")]
@@ -49,6 +51,32 @@ pub fn write(batch: &RecordBatch, options: RedfileWriterOptions) -> Result<Vec<u
     let mut writer = RedfileWriter::try_new(Vec::new(), &batch.schema(), options)?;
     writer.write(batch)?;
     Ok(writer.finish()?.0)
+}
+
+/// A small file with lists, several row groups and pages, made by this crate.
+pub fn small_file(checkpoint_interval: u32) -> Vec<u8> {
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    let mut words = StringBuilder::new();
+    for row in 0..12 {
+        for item in 0..row % 4 {
+            lists.values().append_option((item % 3 != 1).then_some(row * 100 + item));
+        }
+        lists.append(row % 5 != 2);
+        words.append_option((row % 3 != 0).then(|| format!("word {row}")));
+    }
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..12)), false),
+        ("list", Arc::new(lists.finish()), true),
+        ("word", Arc::new(words.finish()), true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let options = RedfileWriterOptions::default()
+        .with_page_bytes(16)
+        .with_row_group_rows(3)
+        .with_created_by(None)
+        .with_sync_marker([7; 16])
+        .with_checkpoint_interval(checkpoint_interval);
+    write(&batch, options).unwrap()
 }
 
 /// Numbers that look random and are the same in every run.

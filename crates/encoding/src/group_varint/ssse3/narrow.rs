@@ -1,38 +1,13 @@
-//! One byte shuffle per group, with a table from the selector to the shuffle.
+//! Four `u32` by one shuffle.
 
-use super::{MAX_GROUP_LEN, scalar};
-use crate::Result;
+use super::super::word::Word;
+use super::{is_available, shuffles};
 use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
 
-/// For each selector, where each byte of the four results comes from; 0x80 gives zero.
-static SHUFFLES: [[u8; 16]; 256] = shuffles();
+/// For each selector, where each byte of the four results comes from.
+static SHUFFLES: [[u8; 16]; 256] = shuffles(4);
 /// For each selector, the bytes of the whole group.
 static LENGTHS: [u8; 256] = lengths();
-
-#[expect(
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    reason = "evaluated at compile time, where a wrong index fails the build"
-)]
-const fn shuffles() -> [[u8; 16]; 256] {
-    let mut table = [[0x80; 16]; 256];
-    let mut selector = 0;
-    while selector < 256 {
-        let (mut value, mut from) = (0, 0u8);
-        while value < 4 {
-            let len = ((selector >> (6 - 2 * value)) & 3) + 1;
-            let mut byte = 0;
-            while byte < len {
-                table[selector][value * 4 + byte] = from;
-                from += 1;
-                byte += 1;
-            }
-            value += 1;
-        }
-        selector += 1;
-    }
-    table
-}
 
 #[expect(
     clippy::indexing_slicing,
@@ -52,31 +27,27 @@ const fn lengths() -> [u8; 256] {
     }
 }
 
-/// Whether this machine can run [`decode`].
-#[inline]
-pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("ssse3")
-}
-
-/// Appends the values of `groups` groups; returns the bytes they took.
-pub(super) fn decode(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> Result<usize> {
-    out.reserve(groups.saturating_mul(4));
-    // SAFETY: the caller's dispatch and this check name the one feature the kernel is compiled for.
-    let (pos, done) = if is_available() { unsafe { decode_wide(bytes, groups, out) } } else { (0, 0) };
-    scalar::decode(bytes, pos, groups.saturating_sub(done), out)
+/// Decodes groups while a batch of the longest form still lies inside the bytes; gives the position and the groups done.
+pub(in super::super) fn decode(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> (usize, usize) {
+    if !is_available() {
+        return (0, 0);
+    }
+    out.reserve(groups.saturating_mul(u32::GROUP));
+    // SAFETY: the check names the one feature the kernel is compiled for.
+    unsafe { decode_batches(bytes, groups, out) }
 }
 
 /// Groups that are looked at together.
 const BATCH: usize = 4;
 /// Bytes that a batch may read.
-const WINDOW: usize = BATCH * MAX_GROUP_LEN;
+const WINDOW: usize = BATCH * u32::MAX_GROUP_LEN;
 
-/// Decodes while a batch of the longest form still lies inside the bytes; returns the position and the groups done.
+/// See [`decode`].
 ///
 /// Where a group starts is known only when the selector before it was looked up, which is what takes the time. Offsets
 /// grow slowly, so mostly four groups have the same selector and the next four start four lengths on.
 #[target_feature(enable = "ssse3")]
-fn decode_wide(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> (usize, usize) {
+fn decode_batches(bytes: &[u8], groups: usize, out: &mut Vec<u32>) -> (usize, usize) {
     let mut pos = 0usize;
     let mut done = 0usize;
     let room = out.spare_capacity_mut();

@@ -9,73 +9,32 @@
 //!
 //! Lengths are minimal when written and free when read; the last group is filled up with zeros.
 
-mod scalar;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-mod ssse3;
-
-use super::finish_all;
-use crate::{DecodeError, Result};
+use super::word::{self, Word};
+use crate::Result;
 
 /// Values of a group.
-pub const GROUP: usize = 5;
+pub const GROUP: usize = u64::GROUP;
 /// Bytes of the shortest group.
-pub const MIN_GROUP_LEN: usize = 7;
+pub const MIN_GROUP_LEN: usize = u64::MIN_GROUP_LEN;
 /// Bytes of the longest group.
-pub const MAX_GROUP_LEN: usize = 42;
+pub const MAX_GROUP_LEN: usize = u64::MAX_GROUP_LEN;
 
 /// Bytes of `value` inside a group, 1 to 8.
 #[must_use]
 #[inline]
-pub const fn encoded_len(value: u64) -> usize {
-    (71u32.saturating_sub((value | 1).leading_zeros()) / 8) as usize
+pub fn encoded_len(value: u64) -> usize {
+    word::encoded_len(value)
 }
 
 /// Bytes that [`encode`] appends for `values`.
 #[must_use]
 pub fn encoded_size(values: &[u64]) -> usize {
-    let groups = values.len().div_ceil(GROUP);
-    let padding = groups.saturating_mul(GROUP).saturating_sub(values.len());
-    let lengths = values.iter().fold(0usize, |sum, &value| sum.wrapping_add(encoded_len(value)));
-    groups.saturating_mul(2).saturating_add(lengths).saturating_add(padding)
-}
-
-/// Writes one group; bytes after it are scratch. Gives its length.
-#[inline(always)]
-fn put_group(group: &mut [u8; MAX_GROUP_LEN], values: [u64; GROUP]) -> usize {
-    let mut selector = 0u16;
-    let mut at = 2usize;
-    for value in values {
-        let len = encoded_len(value);
-        let [low, ..] = len.wrapping_sub(1).to_le_bytes();
-        selector = (selector << 3) | u16::from(low & 7);
-        // The longest group ends with the window, so eight bytes are always there.
-        if let Some(place) = group.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-            *place = value.to_le_bytes();
-        }
-        at = at.wrapping_add(len);
-    }
-    [group[0], group[1]] = selector.to_be_bytes();
-    at
+    word::encoded_size(values)
 }
 
 /// Appends `values` in groups of five, the last one filled up with zeros.
 pub fn encode(values: &[u64], out: &mut Vec<u8>) {
-    let (groups, rest) = values.as_chunks::<GROUP>();
-    let mut at = out.len();
-    // Room for the longest form; each group overwrites what the one before wrote too much.
-    let most = values.len().div_ceil(GROUP).saturating_mul(MAX_GROUP_LEN);
-    out.resize(at.saturating_add(most), 0);
-    let mut last = [0; GROUP];
-    for (slot, value) in last.iter_mut().zip(rest) {
-        *slot = *value;
-    }
-    let last = if rest.is_empty() { &[][..] } else { &[last] };
-    for group in groups.iter().chain(last) {
-        if let Some(place) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-            at = at.wrapping_add(put_group(place, *group));
-        }
-    }
-    out.truncate(at);
+    word::encode(values, out);
 }
 
 /// Reads `count` values from groups of five that take all of `bytes`, and appends them to `out`.
@@ -92,34 +51,7 @@ pub fn encode(values: &[u64], out: &mut Vec<u8>) {
 /// # Ok::<(), pilaster_encoding::DecodeError>(())
 /// ```
 pub fn decode_all(bytes: &[u8], count: usize, out: &mut Vec<u64>) -> Result<()> {
-    // Every group takes seven bytes or more, so the count is bounded before anything is allocated for it.
-    let groups = count.div_ceil(GROUP);
-    if groups.saturating_mul(MIN_GROUP_LEN) > bytes.len() {
-        let expected = format!("{count} values in at least {} bytes", groups.saturating_mul(MIN_GROUP_LEN));
-        return Err(DecodeError::new(bytes.len(), expected, format!("{} bytes", bytes.len())));
-    }
-    let start = out.len();
-    match decode_groups(bytes, groups, out) {
-        Ok(used) => finish_all(bytes, count, start, used, out),
-        Err(error) => {
-            out.truncate(start);
-            Err(error)
-        }
-    }
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-fn decode_groups(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> Result<usize> {
-    if ssse3::is_available() {
-        ssse3::decode(bytes, groups, out)
-    } else {
-        scalar::decode(bytes, 0, groups, out)
-    }
-}
-
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn decode_groups(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> Result<usize> {
-    scalar::decode(bytes, 0, groups, out)
+    word::decode_all(bytes, count, out)
 }
 
 #[doc(hidden)]
@@ -129,7 +61,7 @@ pub mod kernels {
 
     /// The portable decoder.
     pub fn decode_scalar(bytes: &[u8], groups: usize, out: &mut Vec<u64>) -> Result<usize> {
-        super::scalar::decode(bytes, 0, groups, out)
+        super::word::decode_portable(bytes, 0, groups, out)
     }
 }
 
@@ -204,7 +136,7 @@ mod tests {
             }
             let (mut portable, mut fast) = (vec![1], vec![1]);
             let expected = kernels::decode_scalar(&bytes, groups, &mut portable);
-            let found = decode_groups(&bytes, groups, &mut fast);
+            let found = word::decode_groups(&bytes, groups, &mut fast);
             prop_assert_eq!(&found, &expected);
             if found.is_ok() {
                 prop_assert_eq!(portable, fast);
