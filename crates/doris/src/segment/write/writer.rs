@@ -391,7 +391,7 @@ fn write_external_columns<W: Write>(
 }
 
 /// The message, its length and checksum, and the magic.
-fn write_footer<W: Write>(footer: &SegmentFooterPb, sink: &mut Sink<W>) -> Result<()> {
+pub(crate) fn write_footer<W: Write>(footer: &SegmentFooterPb, sink: &mut Sink<W>) -> Result<()> {
     let message = footer.encode_to_vec();
     let length = u32::try_from(message.len()).map_err(|_| Error::invalid("a footer of 4 GiB"))?;
     sink.write(&message)?;
