@@ -208,7 +208,7 @@ fn sorted_rows_go_straight_to_segments() {
     let target = folder.path().join("t");
     let sorted: Load = (0..1000).map(|key| (key, Some(key * 2), "x")).collect();
     let options = TabletWriteOptions::default().with_sorted_input(true).with_rows_per_segment(300);
-    let summary = write(&target, &TableModel::duplicate(["key"]), &options, &[sorted.clone()]);
+    let summary = write(&target, &TableModel::duplicate(["key"]), &options, std::slice::from_ref(&sorted));
     assert_eq!((summary.segments, summary.rows), (4, 1000));
     assert_eq!(rows(&open(&target, None)), owned(&sorted));
     // Rows that are not sorted after all are refused.

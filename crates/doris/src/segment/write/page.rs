@@ -86,7 +86,7 @@ pub(super) fn append_page(
         Some(codec) => {
             codec.compress(body, scratch)?;
             let saving = 1.0 - scratch.len() as f64 / f64::from(length);
-            saving > 0.0 && saving >= LEAST_SAVING
+            saving >= LEAST_SAVING
         }
     };
     out.extend_from_slice(if is_smaller { scratch } else { body });

@@ -268,7 +268,7 @@ impl<W: Write> SegmentWriter<W> {
         for column in &mut columns {
             column.for_each_paged(&mut |paged| paged.write_filters(&mut sink))?;
         }
-        let (keys, (min_key, max_key)) = keys.finish(options.segment_id, &mut sink)?;
+        let keys = keys.finish(options.segment_id, &mut sink)?;
         let ordered: Vec<&ColumnWriter> = order.iter().filter_map(|number| columns.get(*number)).collect();
         let mut footer = footer(&keys, rows)?;
         match file.format {
@@ -277,6 +277,7 @@ impl<W: Write> SegmentWriter<W> {
         }
         write_footer(&footer, &mut sink)?;
         let bytes = sink.at;
+        let WrittenKeys { min_key, max_key, .. } = keys;
         Ok((sink.finish()?, SegmentSummary { rows, bytes, data_bytes, min_key, max_key }))
     }
 
