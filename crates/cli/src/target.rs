@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use pilaster::convert::{ConvertOptions, ConvertTarget};
 use pilaster::doris::{
-    self, ColumnWriteOptions, DorisWriterOptions, KeysType, SegmentWriteOptions, StorageFormat, TableModel,
+    self, ColumnWriteOptions, DorisWriterOptions, SegmentWriteOptions, StorageFormat, TableModel,
     TabletWriteOptions,
 };
 use pilaster::kudu::{
@@ -198,10 +198,10 @@ impl RedfileArgs {
 #[command(next_help_heading = "Writing Doris tablets and segments")]
 struct DorisArgs {
     /// What rows of equal keys mean: duplicate, unique, aggregate
-    #[arg(long, value_name = "MODEL", default_value = "duplicate", value_parser = PossibleValuesParser::new(DORIS_MODELS.map(|(name, _)| name)))]
+    #[arg(long, value_name = "MODEL", default_value = "duplicate", value_parser = PossibleValuesParser::new(DORIS_MODELS))]
     doris_model: String,
 
-    /// Key columns, in order; rows of a tablet may come in any order, those of a segment must be sorted [default: the first column]
+    /// Key columns, in order; rows of a tablet may come in any order, those of a segment must be sorted [default: none, for a duplicate table]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     doris_key: Vec<String>,
 
@@ -258,8 +258,7 @@ struct DorisArgs {
     doris_table: Option<i64>,
 }
 
-const DORIS_MODELS: [(&str, KeysType); 3] =
-    [("duplicate", KeysType::Duplicate), ("unique", KeysType::Unique), ("aggregate", KeysType::Aggregate)];
+const DORIS_MODELS: [&str; 3] = ["duplicate", "unique", "aggregate"];
 const DORIS_FORMATS: [(&str, StorageFormat); 2] = [("v2", StorageFormat::V2), ("v3", StorageFormat::V3)];
 /// Id of the partition, which nothing here asks for.
 const DORIS_PARTITION: i64 = 10_002;
@@ -307,15 +306,16 @@ impl DorisArgs {
     }
 
     fn options(&self) -> Result<DorisWriterOptions> {
-        let keys_type =
-            DORIS_MODELS.iter().find(|(name, _)| *name == self.doris_model).map(|(_, kind)| *kind);
-        let model = TableModel {
-            keys_type: keys_type.unwrap_or_default(),
-            keys: self.doris_key.clone(),
-            aggregations: self.doris_aggregate.clone(),
-            merge_on_read: self.doris_merge_on_read,
-            bloom_columns: self.doris_bloom.clone(),
+        let keys = self.doris_key.iter().cloned();
+        let mut model = match self.doris_model.as_str() {
+            "unique" => TableModel::unique(keys).with_merge_on_write(!self.doris_merge_on_read),
+            "aggregate" => TableModel::aggregate(keys),
+            _ => TableModel::duplicate(keys),
         };
+        model = model.with_bloom_columns(self.doris_bloom.iter().cloned());
+        for (column, rule) in &self.doris_aggregate {
+            model = model.with_aggregation(column, rule.to_ascii_uppercase());
+        }
         let schema = self.doris_schema.as_ref().map(doris::read_schema).transpose()?;
         Ok(DorisWriterOptions::default()
             .with_model(model)

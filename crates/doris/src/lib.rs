@@ -2,8 +2,8 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`segment`] | the columnar file: `.dat` of storage formats V2 and V3, and of Doris 0.12 |
-//! | [`tablet`] | the rows of a tablet at a version: rowsets, key models, delete bitmaps and predicates |
+//! | [`segment`] | the columnar file, read and written: `.dat` of storage formats V2 and V3, and of Doris 0.12 |
+//! | [`tablet`] | the rows of a tablet at a version: rowsets, key models, delete bitmaps and predicates; and new tablets |
 //! | [`schema`] | names and models of columns, which a segment does not know |
 //! | [`index_file`] | containers of inverted and ANN indexes |
 //! | [`jsonb`] | JSON documents in binary |
@@ -23,6 +23,21 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Writing, from any Arrow schema:
+//!
+//! ```no_run
+//! use pilaster_doris::{TableModel, TabletSchema};
+//! use pilaster_doris::tablet::{TabletWriteOptions, TabletWriter};
+//! # fn rows() -> arrow_array::RecordBatch { unimplemented!() }
+//!
+//! let batch = rows();
+//! let schema = TabletSchema::from_arrow(&batch.schema(), &TableModel::duplicate(["id"]))?;
+//! let mut writer = TabletWriter::create("snapshot", &schema, &TabletWriteOptions::default())?;
+//! writer.write(&batch)?;
+//! writer.finish()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -35,9 +50,9 @@
     )
 )]
 
-mod arrow_schema_map;
 mod calendar;
 mod decimal;
+mod from_arrow;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -50,5 +65,5 @@ pub mod schema;
 pub mod segment;
 pub mod tablet;
 
-pub use arrow_schema_map::TableModel;
+pub use from_arrow::TableModel;
 pub use schema::{KeysType, SchemaColumn, SchemaIndex, TabletSchema};

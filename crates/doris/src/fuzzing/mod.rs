@@ -16,10 +16,15 @@ mod choices;
 mod tables;
 mod values;
 
-use pilaster_core::Limits;
+use std::sync::Arc;
+
+use pilaster_core::source::MemorySource;
+use pilaster_core::{Dataset, Limits};
 
 pub use tables::{segment_round_trip, tablet_round_trip};
 
+use crate::schema::TabletSchema;
+use crate::segment::{SegmentReader, SegmentReaderOptions};
 use crate::{jsonb, segment};
 
 fn limits() -> Limits {
@@ -50,6 +55,25 @@ pub fn index_pages(bytes: &[u8]) {
     segment::parse_any_index(bytes);
 }
 
+/// A segment without a footer.
+pub fn recover(bytes: &[u8]) {
+    let schema = TabletSchema::parse_json(
+        br#"{"columns": [
+            {"unique_id": 0, "name": "a", "type": "INT"},
+            {"unique_id": 1, "name": "b", "type": "STRING", "is_nullable": true},
+            {"unique_id": 2, "name": "c", "type": "ARRAY", "is_nullable": true, "children": [
+                {"unique_id": 3, "name": "item", "type": "BOOLEAN", "is_nullable": true}]}]}"#,
+    );
+    let options = SegmentReaderOptions::default()
+        .with_schema(Some(Arc::new(schema.expect("a schema"))))
+        .with_limits(limits());
+    let source = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
+    let Ok(reader) = SegmentReader::recover(source, &options) else { return };
+    let Ok(batches) = reader.scan().read() else { return };
+    // Damage is met on the way, or not.
+    batches.take_while(Result::is_ok).for_each(drop);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +85,7 @@ mod tests {
             documents(&bytes);
             data_page(&bytes);
             index_pages(&bytes);
+            recover(&bytes);
         }
 
         #[test]

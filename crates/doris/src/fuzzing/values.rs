@@ -149,7 +149,8 @@ fn scalar(
             })
         }
         DataType::Decimal256(..) => primitive::<Decimal256Type>(arrow, rows, nulls, || {
-            let high = if choices.random() % 4 == 0 { i128::from(spread.next(choices) as i32) } else { 0 };
+            let high =
+                if choices.random().is_multiple_of(4) { i128::from(spread.next(choices) as i32) } else { 0 };
             i256::from_parts(u128::from(spread.next(choices)) << 40, high)
         }),
         DataType::BinaryView => {
@@ -203,7 +204,7 @@ fn json(choices: &mut Choices<'_>, depth: u32) -> serde_json::Value {
     let kinds = if depth == 0 { 8 } else { 12 };
     match choices.random() % kinds {
         0 => Value::Null,
-        1 => json!(choices.random() % 2 == 0),
+        1 => json!(choices.random().is_multiple_of(2)),
         2 => json!(choices.random() as i64 >> (choices.random() % 60)),
         3 => json!(choices.random()),
         4 => json!((choices.random() % 1000) as f64 / 8.0),

@@ -20,6 +20,7 @@
 //! | `prune` | which rows can match a predicate |
 //! | `structure`, `describe`, `verify`, `reader` | the dataset |
 //! | [`write`] | Arrow → segment |
+//! | `rebuild` | a footer that is gone, from the pages |
 
 #[cfg(any(test, feature = "fuzzing"))]
 mod any_bytes;
@@ -40,6 +41,7 @@ mod page_indexes;
 mod paged;
 mod prune;
 mod reader;
+mod rebuild;
 mod stored;
 mod structure;
 mod types;
@@ -56,6 +58,7 @@ pub use column_meta::{ColumnMeta, VariantPath};
 pub use footer::{MAGIC, PrimaryKeyMeta, SegmentMetadata, StorageFormat};
 pub use page::PagePointer;
 pub use reader::{SegmentReader, SegmentReaderOptions};
+pub use rebuild::{SegmentRepair, repair};
 pub use types::{Compression, Encoding, FieldType};
 pub(crate) use write::row_keys;
 pub use write::{ColumnWriteOptions, SegmentSummary, SegmentWriteOptions, SegmentWriter, VariantSubcolumn};

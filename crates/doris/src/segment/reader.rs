@@ -90,6 +90,16 @@ impl SegmentReaderOptions {
     }
 }
 
+impl SegmentReaderOptions {
+    pub(super) fn schema(&self) -> Option<&TabletSchema> {
+        self.schema.as_deref()
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
 /// An open segment.
 #[derive(Debug, Clone)]
 pub struct SegmentReader(Arc<Segment>);

@@ -119,6 +119,14 @@ impl FieldType {
         }
     }
 
+    /// Bytes of a cell, if all have as many.
+    pub(crate) fn width(self) -> Option<usize> {
+        match self.physical() {
+            Physical::Fixed(width) => Some(width),
+            _ => None,
+        }
+    }
+
     pub(crate) fn physical(self) -> Physical {
         match self {
             Self::TinyInt | Self::UnsignedTinyInt | Self::Bool => Physical::Fixed(1),

@@ -350,6 +350,9 @@ fn leaf(array: &ArrayRef, plan: &ColumnPlan) -> Result<ArrayRef> {
             }
             Ok(converted)
         }
+        (DataType::Utf8View, DataType::FixedSizeBinary(_)) => {
+            cast(&cast(array, &DataType::Binary)?, &plan.arrow)
+        }
         _ => cast(array, &plan.arrow),
     }
 }

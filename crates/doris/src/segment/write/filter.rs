@@ -11,7 +11,7 @@ const BITS_PER_BYTE: usize = 8;
 
 /// Which filters a column gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum FilterKind {
+pub(crate) enum FilterKind {
     /// Block filters that are wrong this often.
     Block { rate: f64 },
     /// Filters of all runs of so many characters.

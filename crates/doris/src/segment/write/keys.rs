@@ -80,6 +80,9 @@ struct PrimaryKeys {
 pub(super) struct WrittenKeys {
     pub short_key_page: Option<PagePointer>,
     pub primary: Option<PrimaryKeyIndexPb>,
+    /// First and last full key.
+    pub min_key: Vec<u8>,
+    pub max_key: Vec<u8>,
 }
 
 impl SortKey {
@@ -244,12 +247,8 @@ impl KeyBuilder {
         Ok(())
     }
 
-    /// Writes the indexes; gives what the footer says of them, and the first and last full key.
-    pub fn finish<W: Write>(
-        self,
-        segment_id: u32,
-        sink: &mut Sink<W>,
-    ) -> Result<(WrittenKeys, (Vec<u8>, Vec<u8>))> {
+    /// Writes the indexes; gives what the footer says of them.
+    pub fn finish<W: Write>(self, segment_id: u32, sink: &mut Sink<W>) -> Result<WrittenKeys> {
         let mut written = WrittenKeys::default();
         if let Some(short) = self.short {
             let footer = ShortKeyFooterPb {
@@ -264,13 +263,14 @@ impl KeyBuilder {
             written.short_key_page =
                 Some(sink.write_page(&body, Footer::ShortKey(footer), Compression::None)?);
         }
-        let mut edges = self.edges.unwrap_or_default();
+        (written.min_key, written.max_key) = self.edges.unwrap_or_default();
         if let Some(primary) = self.primary {
             let index = primary.finish(sink)?;
-            edges = (index.min_key.clone().unwrap_or_default(), index.max_key.clone().unwrap_or_default());
+            written.min_key = index.min_key.clone().unwrap_or_default();
+            written.max_key = index.max_key.clone().unwrap_or_default();
             written.primary = Some(index);
         }
-        Ok((written, edges))
+        Ok(written)
     }
 }
 

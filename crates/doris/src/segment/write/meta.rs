@@ -4,7 +4,7 @@ use super::column::{ColumnWriter, Node};
 use super::paged::PagedWriter;
 use super::plan::{ColumnPlan, Layout};
 use crate::messages::ColumnMetaPb;
-use crate::segment::types::FieldType;
+use crate::segment::types::{Compression, Encoding, FieldType};
 
 /// The metadata of a column of the schema, of its parts and helpers.
 pub(super) fn top_level(column: &ColumnWriter) -> ColumnMetaPb {
@@ -51,7 +51,7 @@ pub(super) fn part(column: &ColumnWriter) -> ColumnMetaPb {
 }
 
 /// What is known of a column without its data.
-fn declared(plan: &ColumnPlan) -> ColumnMetaPb {
+pub(crate) fn declared(plan: &ColumnPlan) -> ColumnMetaPb {
     ColumnMetaPb {
         column_id: Some(plan.column_id),
         unique_id: Some(plan.unique_id.cast_unsigned()),
@@ -73,15 +73,25 @@ fn declared(plan: &ColumnPlan) -> ColumnMetaPb {
 /// Offsets or nulls of a column made of columns: they have numbers instead of ids.
 fn helper(paged: &PagedWriter, id: u32, field_type: FieldType) -> ColumnMetaPb {
     ColumnMetaPb {
+        encoding: Some(paged.settings.encoding.number()),
+        compression: Some(paged.settings.compression.number()),
+        indexes: paged.indexes(),
+        num_rows: Some(paged.rows()),
+        ..no_helper(id, field_type)
+    }
+}
+
+/// A helper without data.
+pub(crate) fn no_helper(id: u32, field_type: FieldType) -> ColumnMetaPb {
+    ColumnMetaPb {
         column_id: Some(id),
         unique_id: Some(id),
         field_type: Some(field_type.number()),
         length: Some(if field_type == FieldType::TinyInt { 1 } else { 8 }),
-        encoding: Some(paged.settings.encoding.number()),
-        compression: Some(paged.settings.compression.number()),
+        encoding: Some(Encoding::BitShuffle.number()),
+        compression: Some(Compression::None.number()),
         is_nullable: Some(false),
-        indexes: paged.indexes(),
-        num_rows: Some(paged.rows()),
+        num_rows: Some(0),
         ..ColumnMetaPb::default()
     }
 }

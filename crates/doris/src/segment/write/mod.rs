@@ -44,8 +44,15 @@ mod variant_parts;
 mod writer;
 mod zone_map;
 
+// What a footer is made of, for putting one together again.
+pub(super) use meta::{declared as planned_meta, no_helper as planned_helper};
 pub use options::{ColumnWriteOptions, SegmentWriteOptions, VariantSubcolumn};
+pub(super) use page::Sink;
+pub(super) use paged::ordinal_index;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use plan::{filters_fit, is_readable};
+pub(crate) use plan::filters_fit;
+pub(crate) use plan::is_readable;
+pub(super) use plan::{ColumnPlan, Layout, plan_schema};
 pub(crate) use writer::row_keys;
+pub(super) use writer::write_footer;
 pub use writer::{SegmentSummary, SegmentWriter};

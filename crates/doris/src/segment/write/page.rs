@@ -19,7 +19,7 @@ const LEAF: i32 = 1;
 
 /// What a page footer says besides the size of the body.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Footer {
+pub(crate) enum Footer {
     Data { first_ordinal: u64, rows: u64, null_bytes: usize, next_item: Option<u64> },
     Index { entries: usize },
     Dictionary(Encoding),
@@ -87,7 +87,7 @@ pub(super) fn append_page(
         Some(codec) => {
             codec.compress(body, scratch)?;
             let saving = 1.0 - scratch.len() as f64 / f64::from(length);
-            saving > 0.0 && saving >= LEAST_SAVING
+            saving >= LEAST_SAVING
         }
     };
     out.extend_from_slice(if is_smaller { scratch } else { body });
@@ -105,7 +105,7 @@ pub(super) fn append_page(
 
 /// Where the bytes of a file go, and how many went.
 #[derive(Debug)]
-pub(super) struct Sink<W> {
+pub(crate) struct Sink<W> {
     inner: W,
     pub at: u64,
     page: Vec<u8>,
@@ -114,7 +114,12 @@ pub(super) struct Sink<W> {
 
 impl<W: Write> Sink<W> {
     pub fn new(inner: W) -> Self {
-        Self { inner, at: 0, page: Vec::new(), scratch: Vec::new() }
+        Self::at(inner, 0)
+    }
+
+    /// A sink whose first byte is at `at` of the file.
+    pub fn at(inner: W, at: u64) -> Self {
+        Self { inner, at, page: Vec::new(), scratch: Vec::new() }
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {

@@ -28,7 +28,7 @@ const BLOOM_FILTER_INDEX: i32 = 4;
 
 /// How a column with pages is written.
 #[derive(Debug, Clone)]
-pub(super) struct PagedSettings {
+pub(crate) struct PagedSettings {
     pub cell: Cell,
     pub encoding: Encoding,
     pub compression: Compression,
@@ -338,19 +338,9 @@ impl PagedWriter {
 
     /// Writes the ordinal index, which a column of one page does without.
     pub fn write_ordinal_index<W: Write>(&mut self, sink: &mut Sink<W>) -> Result<()> {
-        let root = match self.pages.as_slice() {
-            [] => return Ok(()),
-            [only] => (only.pointer, true),
-            pages => {
-                let mut body = Vec::new();
-                for page in pages {
-                    append_entry(&page.first_row.to_be_bytes(), page.pointer, &mut body);
-                }
-                let footer = Footer::Index { entries: pages.len() };
-                (sink.write_page(&body, footer, Compression::None)?, false)
-            }
-        };
-        self.ordinal_index = Some(tree(root.0, root.1));
+        let pages: Vec<(u64, PagePointer)> =
+            self.pages.iter().map(|page| (page.first_row, page.pointer)).collect();
+        self.ordinal_index = ordinal_index(&pages, sink)?;
         Ok(())
     }
 
@@ -393,6 +383,25 @@ impl PagedWriter {
 
     pub fn dictionary(&self) -> Option<PagePointerPb> {
         self.dictionary.map(PagePointer::message)
+    }
+}
+
+/// Writes the ordinal index of pages, given with their first rows; one page needs none, and no page has none.
+pub(crate) fn ordinal_index<W: Write>(
+    pages: &[(u64, PagePointer)],
+    sink: &mut Sink<W>,
+) -> Result<Option<BTreePb>> {
+    match pages {
+        [] => Ok(None),
+        [(_, only)] => Ok(Some(tree(*only, true))),
+        pages => {
+            let mut body = Vec::new();
+            for (first_row, pointer) in pages {
+                append_entry(&first_row.to_be_bytes(), *pointer, &mut body);
+            }
+            let footer = Footer::Index { entries: pages.len() };
+            Ok(Some(tree(sink.write_page(&body, footer, Compression::None)?, false)))
+        }
     }
 }
 

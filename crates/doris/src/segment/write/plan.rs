@@ -37,7 +37,7 @@ pub(super) struct FilePlan {
 
 /// How the rows of a column lie in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     Paged,
     List,
     Map,
@@ -47,7 +47,7 @@ pub(super) enum Layout {
 
 /// A column, or a part of one, with nothing left open.
 #[derive(Debug, Clone)]
-pub(super) struct ColumnPlan {
+pub(crate) struct ColumnPlan {
     pub name: String,
     pub column_id: u32,
     pub unique_id: i32,
@@ -71,7 +71,7 @@ pub(super) struct ColumnPlan {
 
 /// How values of equal keys are aggregated.
 #[derive(Debug, Clone)]
-pub(super) struct Aggregation {
+pub(crate) struct Aggregation {
     pub name: String,
     pub result_is_nullable: bool,
     pub be_exec_version: i32,
@@ -79,7 +79,7 @@ pub(super) struct Aggregation {
 
 /// What is special about a VARIANT.
 #[derive(Debug, Clone)]
-pub(super) struct VariantPlan {
+pub(crate) struct VariantPlan {
     pub max_subcolumns: i32,
     pub has_filters: bool,
     pub subcolumns: Option<Vec<VariantSubcolumn>>,
@@ -177,6 +177,13 @@ fn check_page_bytes(bytes: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("a page size of {bytes} bytes is outside 64..=10485760")))
+}
+
+/// The columns of a schema with Doris's own choices, and how strings are stored that are in no dictionary.
+pub(crate) fn plan_schema(schema: &TabletSchema) -> Result<(Vec<ColumnPlan>, Encoding)> {
+    let options = SegmentWriteOptions::default();
+    let file = FilePlan::new(schema, &options)?;
+    Ok((plan_columns(&file, schema, &options)?, file.words()))
 }
 
 /// The columns of a schema, in its order.

@@ -268,7 +268,7 @@ impl<W: Write> SegmentWriter<W> {
         for column in &mut columns {
             column.for_each_paged(&mut |paged| paged.write_filters(&mut sink))?;
         }
-        let (keys, (min_key, max_key)) = keys.finish(options.segment_id, &mut sink)?;
+        let keys = keys.finish(options.segment_id, &mut sink)?;
         let ordered: Vec<&ColumnWriter> = order.iter().filter_map(|number| columns.get(*number)).collect();
         let mut footer = footer(&keys, rows)?;
         match file.format {
@@ -277,6 +277,7 @@ impl<W: Write> SegmentWriter<W> {
         }
         write_footer(&footer, &mut sink)?;
         let bytes = sink.at;
+        let WrittenKeys { min_key, max_key, .. } = keys;
         Ok((sink.finish()?, SegmentSummary { rows, bytes, data_bytes, min_key, max_key }))
     }
 
@@ -391,7 +392,7 @@ fn write_external_columns<W: Write>(
 }
 
 /// The message, its length and checksum, and the magic.
-fn write_footer<W: Write>(footer: &SegmentFooterPb, sink: &mut Sink<W>) -> Result<()> {
+pub(crate) fn write_footer<W: Write>(footer: &SegmentFooterPb, sink: &mut Sink<W>) -> Result<()> {
     let message = footer.encode_to_vec();
     let length = u32::try_from(message.len()).map_err(|_| Error::invalid("a footer of 4 GiB"))?;
     sink.write(&message)?;

@@ -1,0 +1,139 @@
+//! A segment whose footer is gone, put together again from its pages and the tablet's schema.
+//!
+//! ```text
+//! pages, found by their footers and checksums  ─►  runs of pages that begin with row 0  ─►  the columns of the schema, in order
+//! ```
+//!
+//! Pages say which rows they hold; what they do not say, encoding and codec, is found out by decoding. The result is the
+//! file as far as its pages reach and a new tail: ordinal indexes and a footer. Zone maps, filters and key indexes of
+//! the old file are left aside; writing the rows again makes new ones.
+
+mod assign;
+mod walk;
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pilaster_core::{Dataset, Error, Limits, LossLog, LostRows, Result, Source, SourceRef};
+
+use super::reader::{SegmentReader, SegmentReaderOptions};
+use super::write::{SegmentWriteOptions, SegmentWriter};
+use crate::schema::TabletSchema;
+
+/// What a repair did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SegmentRepair {
+    /// Rows of the new file.
+    pub rows: u64,
+    /// Bytes of the new file.
+    pub bytes: u64,
+    /// Whether the footer had to be made again.
+    pub is_footer_rebuilt: bool,
+    /// What was lost and why, by position.
+    pub losses: Vec<LostRows>,
+}
+
+/// A file with another end.
+#[derive(Debug)]
+struct Mended {
+    source: SourceRef,
+    /// How much of the file stays.
+    kept: u64,
+    tail: Bytes,
+}
+
+impl Source for Mended {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.kept.saturating_add(self.tail.len() as u64)
+    }
+
+    fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
+        if range.start > range.end || range.end > self.size() {
+            return Err(Error::corrupt(format!("bytes inside 0..{}", self.size()), format!("{range:?}")).at(
+                self.name(),
+                range.start,
+                "mended segment",
+            ));
+        }
+        if range.end <= self.kept {
+            return self.source.read_at(range);
+        }
+        let place = |at: u64| usize::try_from(at.saturating_sub(self.kept)).unwrap_or(usize::MAX);
+        let tail = place(range.start.max(self.kept))..place(range.end);
+        if range.start >= self.kept {
+            return Ok(self.tail.slice(tail));
+        }
+        let mut bytes = self.source.read_at(range.start..self.kept)?.to_vec();
+        bytes.extend_from_slice(self.tail.get(tail).unwrap_or_default());
+        Ok(bytes.into())
+    }
+}
+
+impl SegmentReader {
+    /// Opens a segment whose footer is damaged or gone: what it said is put together again from the pages and the tablet's
+    /// schema, which the options must have. Pages whose checksum is wrong are lost to a scan that goes on over damage.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] without a schema, [`pilaster_core::ErrorKind::Corrupt`] if the pages do
+    /// not fit the schema or some are missing, [`pilaster_core::ErrorKind::Unsupported`] if it has a VARIANT, whose
+    /// paths only the footer knew.
+    pub fn recover(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
+        let schema = options
+            .schema()
+            .ok_or_else(|| Error::invalid("a segment without a footer needs the schema of its tablet"))?;
+        let mended = mend(source, schema, options.limits())?;
+        Self::open_with_options(Arc::new(mended), options)
+    }
+}
+
+fn mend(source: SourceRef, schema: &TabletSchema, limits: &Limits) -> Result<Mended> {
+    let (pages, end) = walk::walk(source.as_ref(), limits)?;
+    let tail = assign::new_tail(&source, schema, &pages, end, limits)?;
+    Ok(Mended { source, kept: end, tail: tail.into() })
+}
+
+/// Writes a whole segment with the rows of a damaged one; its footer is made again if it has to be.
+///
+/// # Errors
+/// As [`SegmentReader::recover`]; [`pilaster_core::ErrorKind::Corrupt`] if no row is left.
+pub fn repair<W: Write>(
+    source: SourceRef,
+    sink: W,
+    schema: &Arc<TabletSchema>,
+    options: &SegmentWriteOptions,
+    limits: &Limits,
+) -> Result<(W, SegmentRepair)> {
+    let reading = SegmentReaderOptions::default()
+        .with_schema(Some(Arc::clone(schema)))
+        .with_hidden(true)
+        .with_limits(limits.clone());
+    let (reader, is_footer_rebuilt) = match SegmentReader::open_with_options(Arc::clone(&source), &reading) {
+        Ok(reader) => (reader, false),
+        Err(error) if error.is_damage() => (SegmentReader::recover(source, &reading)?, true),
+        Err(error) => return Err(error),
+    };
+    let losses = Arc::new(LossLog::new());
+    let scan = reader.scan().skip_damage(Arc::clone(&losses));
+    let mut writer = SegmentWriter::try_new(sink, schema, options)?;
+    for batch in scan.read()? {
+        writer.write(&batch?)?;
+    }
+    if writer.rows() == 0 {
+        return Err(Error::corrupt("at least one sound row", "none").at(reader.name(), 0, "segment"));
+    }
+    let (sink, summary) = writer.finish()?;
+    let report = SegmentRepair {
+        rows: summary.rows,
+        bytes: summary.bytes,
+        is_footer_rebuilt,
+        losses: losses.losses(),
+    };
+    Ok((sink, report))
+}

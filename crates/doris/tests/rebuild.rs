@@ -1,0 +1,195 @@
+//! Segments whose footer is gone: put together again from their pages.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests compute with known values and stop at the first surprise"
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow_select::concat::concat_batches;
+use pilaster_core::{Dataset, ErrorKind, Limits, LossLog, SourceRef};
+use pilaster_doris::TabletSchema;
+use pilaster_doris::segment::{
+    Compression, SegmentReader, SegmentReaderOptions, SegmentWriteOptions, SegmentWriter, StorageFormat,
+    repair,
+};
+use support::golden::Case;
+use support::{batches, goldens, memory};
+
+fn rows(reader: &SegmentReader) -> RecordBatch {
+    concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap()
+}
+
+/// Where the footer begins, and where the pages end.
+fn ends(case: &Case) -> (usize, usize) {
+    let reader = case.open().unwrap();
+    (reader.metadata().footer_start as usize, reader.metadata().pages_end as usize)
+}
+
+#[test]
+fn golden_segments_without_a_footer_hold_their_rows() {
+    let Some(root) = goldens() else { return };
+    let (mut rebuilt, mut refused) = (0, 0);
+    for case in Case::all(&root) {
+        let (footer_start, pages_end) = ends(&case);
+        let expected = rows(&case.open().unwrap());
+        for end in [footer_start, pages_end, case.bytes.len() - 1, (footer_start + case.bytes.len()) / 2] {
+            let source: SourceRef = memory(&case.name, case.bytes[..end].to_vec());
+            assert!(SegmentReader::open_with_options(Arc::clone(&source), &case.options()).is_err());
+            match SegmentReader::recover(source, &case.options()) {
+                Ok(reader) => {
+                    assert_eq!(rows(&reader), expected, "{} cut at {end}", case.name);
+                    rebuilt += 1;
+                }
+                Err(error) => {
+                    let has_variant = case.schema.columns.iter().any(|column| column.type_name == "VARIANT");
+                    // The row store was written before the columns it is made of.
+                    let is_reordered = case.name.contains("row_store_dup_1_vertical");
+                    assert!(has_variant || is_reordered, "{}: {error}", case.name);
+                    refused += 1;
+                }
+            }
+        }
+    }
+    eprintln!("{rebuilt} cut segments rebuilt, {refused} refused");
+    assert!(rebuilt > 300, "{rebuilt} rebuilt");
+}
+
+fn table() -> (Arc<TabletSchema>, RecordBatch) {
+    let schema = TabletSchema::parse_json(
+        br#"{"num_short_key_columns": 1, "columns": [
+            {"unique_id": 0, "name": "id", "type": "INT", "is_key": true},
+            {"unique_id": 1, "name": "text", "type": "STRING", "is_nullable": true},
+            {"unique_id": 2, "name": "list", "type": "ARRAY", "is_nullable": true, "children": [
+                {"unique_id": 3, "name": "item", "type": "BIGINT", "is_nullable": true}]},
+            {"unique_id": 4, "name": "none", "type": "ARRAY", "children": [
+                {"unique_id": 5, "name": "item", "type": "STRING"}]},
+            {"unique_id": 6, "name": "last", "type": "BIGINT"}]}"#,
+    )
+    .unwrap();
+    let count = 5000;
+    let text: StringArray =
+        (0..count).map(|row| (row % 7 != 0).then(|| format!("word {}", row * 31 % 997))).collect();
+    let list =
+        ListArray::from_iter_primitive::<arrow_array::types::Int64Type, _, _>((0..count).map(|row| {
+            (row % 5 != 0).then(|| (0..row % 4).map(|item| (item != 1).then_some(i64::from(item))))
+        }));
+    let none = {
+        let field = Arc::new(arrow_schema::Field::new("item", arrow_schema::DataType::Utf8View, false));
+        let offsets = arrow_buffer::OffsetBuffer::from_lengths(vec![0; count as usize]);
+        let items: ArrayRef = arrow_array::new_empty_array(field.data_type());
+        ListArray::new(field, offsets, items, None)
+    };
+    let batch = RecordBatch::try_from_iter([
+        ("id", Arc::new(Int32Array::from_iter_values(0..count)) as ArrayRef),
+        ("text", Arc::new(text)),
+        ("list", Arc::new(list)),
+        ("none", Arc::new(none)),
+        ("last", Arc::new(Int64Array::from_iter_values((0..i64::from(count)).map(|row| row * 1_000_003)))),
+    ])
+    .unwrap();
+    (Arc::new(schema), batch)
+}
+
+fn written(schema: &TabletSchema, batch: &RecordBatch, options: &SegmentWriteOptions) -> Vec<u8> {
+    let mut writer = SegmentWriter::try_new(Vec::new(), schema, options).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap().0
+}
+
+fn reading(schema: &Arc<TabletSchema>) -> SegmentReaderOptions {
+    SegmentReaderOptions::default().with_schema(Some(Arc::clone(schema)))
+}
+
+#[test]
+fn written_segments_without_a_footer_hold_their_rows() {
+    let (schema, batch) = table();
+    for format in [StorageFormat::V2, StorageFormat::V3] {
+        for codec in [
+            Compression::None,
+            Compression::Lz4,
+            Compression::Lz4Frame,
+            Compression::Snappy,
+            Compression::Zlib,
+            Compression::Zstd,
+        ] {
+            let options = SegmentWriteOptions::default()
+                .with_format(format)
+                .with_compression(codec)
+                .with_page_bytes(3000)
+                .with_dictionary_page_bytes(2000);
+            let file = written(&schema, &batch, &options);
+            let whole =
+                SegmentReader::open_with_options(memory("whole", file.clone()), &reading(&schema)).unwrap();
+            let cut = file[..whole.metadata().pages_end as usize + 5].to_vec();
+            let reader = SegmentReader::recover(memory("cut", cut.clone()), &reading(&schema)).unwrap();
+            assert_eq!(rows(&reader), rows(&whole), "{format:?} {codec}");
+            let (mended, report) =
+                repair(memory("cut", cut), Vec::new(), &schema, &options, &Limits::default()).unwrap();
+            assert!(report.is_footer_rebuilt && report.losses.is_empty());
+            assert_eq!((report.rows, report.bytes), (batch.num_rows() as u64, file.len() as u64));
+            assert_eq!(mended, file, "{format:?} {codec}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_page_costs_its_rows_alone() {
+    let (schema, batch) = table();
+    let options = SegmentWriteOptions::default().with_page_bytes(3000);
+    let file = written(&schema, &batch, &options);
+    let whole = SegmentReader::open_with_options(memory("whole", file.clone()), &reading(&schema)).unwrap();
+    let page = whole
+        .pages()
+        .unwrap()
+        .into_iter()
+        .filter(|page| page.column == "last" && page.kind == "data page")
+        .nth(2)
+        .unwrap();
+    let mut cut = file[..whole.metadata().pages_end as usize].to_vec();
+    cut[page.offset as usize + 30] ^= 1;
+    let reader = SegmentReader::recover(memory("cut", cut.clone()), &reading(&schema)).unwrap();
+    let losses = Arc::new(LossLog::new());
+    let left: usize = batches(reader.scan().skip_damage(Arc::clone(&losses)))
+        .unwrap()
+        .iter()
+        .map(RecordBatch::num_rows)
+        .sum();
+    let lost = losses.losses();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert_eq!(left as u64 + (lost[0].rows.end - lost[0].rows.start), batch.num_rows() as u64);
+    let (mended, report) =
+        repair(memory("cut", cut), Vec::new(), &schema, &options, &Limits::default()).unwrap();
+    assert_eq!((report.rows as usize, report.losses), (left, lost));
+    let mended = SegmentReader::open_with_options(memory("mended", mended), &reading(&schema)).unwrap();
+    assert_eq!(mended.row_count(), Some(left as u64));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let (schema, batch) = table();
+    let file = written(&schema, &batch, &SegmentWriteOptions::default());
+    let whole = SegmentReader::open_with_options(memory("whole", file.clone()), &reading(&schema)).unwrap();
+    let end = whole.metadata().pages_end as usize;
+    let error = SegmentReader::recover(memory("cut", file[..end].to_vec()), &SegmentReaderOptions::default());
+    assert!(matches!(error.unwrap_err().kind(), ErrorKind::InvalidInput(_)));
+    // Pages are missing, or the schema is of another table.
+    let error =
+        SegmentReader::recover(memory("cut", file[..end / 2].to_vec()), &reading(&schema)).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }), "{error}");
+    let mut other = (*schema).clone();
+    other.columns.reverse();
+    let error =
+        SegmentReader::recover(memory("cut", file[..end].to_vec()), &reading(&Arc::new(other))).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }), "{error}");
+    assert!(SegmentReader::recover(memory("none", Vec::new()), &reading(&schema)).is_err());
+}

@@ -1,0 +1,315 @@
+//! Tablets written here, of every key model: the rows they have, and what is left of a failure.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests compute with known values and stop at the first surprise"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_select::concat::concat_batches;
+use pilaster_core::progress::Silent;
+use pilaster_core::{Dataset, VerifyDepth};
+use pilaster_doris::segment::{SegmentWriteOptions, StorageFormat};
+use pilaster_doris::tablet::{
+    TabletLayout, TabletOptions, TabletReader, TabletSummary, TabletWriteOptions, TabletWriter, find_tablets,
+};
+use pilaster_doris::{TableModel, TabletSchema};
+use support::batches;
+
+/// Loads of (key, value, text).
+type Load = Vec<(i64, Option<i64>, &'static str)>;
+
+fn batch(rows: &Load) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable([
+        ("value", Arc::new(rows.iter().map(|row| row.1).collect::<Int64Array>()) as ArrayRef, true),
+        ("key", Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>()), false),
+        ("text", Arc::new(rows.iter().map(|row| Some(row.2)).collect::<StringArray>()), true),
+    ])
+    .unwrap()
+}
+
+fn write(target: &Path, model: &TableModel, options: &TabletWriteOptions, loads: &[Load]) -> TabletSummary {
+    let schema = TabletSchema::from_arrow(&batch(&Vec::new()).schema(), model).unwrap();
+    let mut writer = TabletWriter::create(target, &schema, options).unwrap();
+    for load in loads {
+        writer.write(&batch(load)).unwrap();
+        writer.finish_rowset().unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn open(target: &Path, as_of: Option<i64>) -> TabletReader {
+    let folders = find_tablets(target).unwrap();
+    assert_eq!(folders.len(), 1);
+    let reader = TabletReader::open(&folders[0], &TabletOptions::default().with_as_of(as_of)).unwrap();
+    let report = reader.verify(VerifyDepth::Values, &Silent).unwrap();
+    assert_eq!(report.findings, []);
+    reader
+}
+
+/// Rows by key.
+fn rows(reader: &TabletReader) -> Vec<(i64, Option<i64>, String)> {
+    let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
+    let keys = all.column_by_name("key").unwrap().as_primitive::<Int64Type>();
+    let values = all.column_by_name("value").unwrap().as_primitive::<Int64Type>();
+    let texts = all.column_by_name("text").unwrap().as_string_view();
+    let mut rows: Vec<_> = (0..all.num_rows())
+        .map(|row| {
+            let value = values.is_valid(row).then(|| values.value(row));
+            (keys.value(row), value, texts.value(row).to_string())
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+fn loads() -> Vec<Load> {
+    vec![
+        vec![(3, Some(30), "a"), (1, Some(10), "b"), (3, Some(5), "c"), (2, None, "d")],
+        vec![(2, Some(7), "e"), (1, Some(-1), "f"), (1, None, "g"), (9, Some(9), "h")],
+    ]
+}
+
+fn owned(rows: &[(i64, Option<i64>, &str)]) -> Vec<(i64, Option<i64>, String)> {
+    rows.iter().map(|(key, value, text)| (*key, *value, text.to_string())).collect()
+}
+
+/// The tablet written with segments of any size, in both formats and layouts.
+fn with_every_option(model: &TableModel, check: impl Fn(&TabletReader, &TabletReader)) {
+    for rows_per_segment in [1, 2, 3, 1000] {
+        for format in [StorageFormat::V2, StorageFormat::V3] {
+            for layout in [TabletLayout::Snapshot, TabletLayout::StorageRoot { shard: 1023 }] {
+                let folder = tempfile::tempdir().unwrap();
+                let target = folder.path().join("tablet");
+                let options = TabletWriteOptions::default()
+                    .with_rows_per_segment(rows_per_segment)
+                    .with_layout(layout)
+                    .with_tablet_id(77)
+                    .with_table(5, 6)
+                    .with_schema_hash(88)
+                    .with_segment_options(SegmentWriteOptions::default().with_format(format));
+                let summary = write(&target, model, &options, &loads());
+                assert_eq!(summary.version, 3);
+                let expected = match layout {
+                    TabletLayout::Snapshot => target.join("77/88"),
+                    TabletLayout::StorageRoot { .. } => target.join("data/1023/77/88"),
+                };
+                assert_eq!(summary.folder, expected);
+                check(&open(&target, None), &open(&target, Some(2)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_duplicate_table_keeps_every_row() {
+    with_every_option(&TableModel::duplicate(["key"]), |newest, first| {
+        let mut all: Vec<_> = loads().concat();
+        all.sort();
+        assert_eq!(rows(newest), owned(&all));
+        let mut all = loads()[0].clone();
+        all.sort();
+        assert_eq!(rows(first), owned(&all));
+    });
+    with_every_option(&TableModel::duplicate(Vec::<String>::new()), |newest, _| {
+        assert_eq!(rows(newest).len(), 8);
+    });
+}
+
+#[test]
+fn a_unique_table_keeps_the_newest_row_of_each_key() {
+    for merge_on_write in [true, false] {
+        let model = TableModel::unique(["key"]).with_merge_on_write(merge_on_write);
+        with_every_option(&model, |newest, first| {
+            let expected = [(1, None, "g"), (2, Some(7), "e"), (3, Some(5), "c"), (9, Some(9), "h")];
+            assert_eq!(rows(newest), owned(&expected), "merge on write: {merge_on_write}");
+            let expected = [(1, Some(10), "b"), (2, None, "d"), (3, Some(5), "c")];
+            assert_eq!(rows(first), owned(&expected), "merge on write: {merge_on_write}");
+        });
+    }
+}
+
+#[test]
+fn an_aggregating_table_aggregates() {
+    let model =
+        TableModel::aggregate(["key"]).with_aggregation("value", "sum").with_aggregation("text", "MIN");
+    with_every_option(&model, |newest, first| {
+        let expected = [(1, Some(9), "b"), (2, Some(7), "d"), (3, Some(35), "a"), (9, Some(9), "h")];
+        assert_eq!(rows(newest), owned(&expected));
+        assert_eq!(rows(first), owned(&[(1, Some(10), "b"), (2, None, "d"), (3, Some(35), "a")]));
+    });
+}
+
+#[test]
+fn a_sequence_column_decides_among_equal_keys() {
+    let json = r#"{"keys_type": "UNIQUE_KEYS", "merge_on_write": MOW, "num_short_key_columns": 1, "columns": [
+        {"unique_id": 0, "name": "key", "type": "BIGINT", "is_key": true},
+        {"unique_id": 1, "name": "text", "type": "STRING", "is_nullable": true},
+        {"unique_id": 2, "name": "__DORIS_DELETE_SIGN__", "type": "TINYINT", "visible": false},
+        {"unique_id": 3, "name": "__DORIS_SEQUENCE_COL__", "type": "BIGINT", "is_nullable": true, "visible": false}]}"#;
+    for merge_on_write in ["true", "false"] {
+        let schema = TabletSchema::parse_json(json.replace("MOW", merge_on_write).as_bytes()).unwrap();
+        let load = |rows: &[(i64, &str, Option<i64>)]| {
+            RecordBatch::try_from_iter_with_nullable([
+                ("key", Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>()) as ArrayRef, false),
+                ("text", Arc::new(rows.iter().map(|row| Some(row.1)).collect::<StringArray>()), true),
+                (
+                    "__DORIS_SEQUENCE_COL__",
+                    Arc::new(rows.iter().map(|row| row.2).collect::<Int64Array>()),
+                    true,
+                ),
+            ])
+            .unwrap()
+        };
+        for rows_per_segment in [1, 100] {
+            let folder = tempfile::tempdir().unwrap();
+            let target = folder.path().join("t");
+            let options = TabletWriteOptions::default().with_rows_per_segment(rows_per_segment);
+            let mut writer = TabletWriter::create(&target, &schema, &options).unwrap();
+            writer.write(&load(&[(1, "new", Some(5)), (1, "old", Some(2)), (2, "none", None)])).unwrap();
+            writer.finish_rowset().unwrap();
+            writer
+                .write(&load(&[(1, "older", Some(4)), (2, "some", Some(-9)), (3, "same", Some(1))]))
+                .unwrap();
+            writer.write(&load(&[(3, "later", Some(1))])).unwrap();
+            writer.finish().unwrap();
+            let reader = open(&target, None);
+            let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
+            let found: BTreeMap<i64, &str> = all
+                .column(0)
+                .as_primitive::<Int64Type>()
+                .values()
+                .iter()
+                .copied()
+                .zip(all.column(1).as_string_view().iter().flatten())
+                .collect();
+            assert_eq!(all.num_rows(), 3);
+            assert_eq!(found, BTreeMap::from([(1, "new"), (2, "some"), (3, "later")]), "{merge_on_write}");
+        }
+    }
+}
+
+#[test]
+fn sorted_rows_go_straight_to_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("t");
+    let sorted: Load = (0..1000).map(|key| (key, Some(key * 2), "x")).collect();
+    let options = TabletWriteOptions::default().with_sorted_input(true).with_rows_per_segment(300);
+    let summary = write(&target, &TableModel::duplicate(["key"]), &options, std::slice::from_ref(&sorted));
+    assert_eq!((summary.segments, summary.rows), (4, 1000));
+    assert_eq!(rows(&open(&target, None)), owned(&sorted));
+    // Rows that are not sorted after all are refused.
+    let schema =
+        TabletSchema::from_arrow(&batch(&Vec::new()).schema(), &TableModel::duplicate(["key"])).unwrap();
+    let mut writer = TabletWriter::create(folder.path().join("u"), &schema, &options).unwrap();
+    let error = writer.write(&batch(&vec![(2, None, "a"), (1, None, "b")])).unwrap_err();
+    assert!(error.to_string().contains("sorted by key"), "{error}");
+}
+
+#[test]
+fn a_tablet_appears_complete_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("t");
+    let schema =
+        TabletSchema::from_arrow(&batch(&Vec::new()).schema(), &TableModel::unique(["key"])).unwrap();
+    let mut writer = TabletWriter::create(&target, &schema, &TabletWriteOptions::default()).unwrap();
+    writer.write(&batch(&loads()[0])).unwrap();
+    writer.finish_rowset().unwrap();
+    assert!(!target.exists());
+    drop(writer);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    // A folder with something in it is left alone.
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(target.join("mine"), b"x").unwrap();
+    assert!(TabletWriter::create(&target, &schema, &TabletWriteOptions::default()).is_err());
+    assert_eq!(std::fs::read(target.join("mine")).unwrap(), b"x");
+}
+
+#[test]
+fn a_tablet_without_rows_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("t");
+    let summary =
+        write(&target, &TableModel::duplicate(["key"]), &TabletWriteOptions::default(), &[Vec::new()]);
+    assert_eq!((summary.rows, summary.segments), (0, 0));
+    assert_eq!(rows(&open(&target, None)), []);
+}
+
+#[test]
+fn the_same_rows_make_the_same_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = TabletWriteOptions::default().with_creation_time(1_700_000_000);
+    let files = |name: &str| {
+        let target = folder.path().join(name);
+        let summary = write(&target, &TableModel::unique(["key"]), &options, &loads());
+        let mut files: Vec<_> = std::fs::read_dir(summary.folder)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    assert_eq!(files("a"), files("b"));
+    assert_eq!(files("c").len(), 3);
+}
+
+#[test]
+fn golden_tablets_are_written_again() {
+    let Some(root) = support::goldens() else { return };
+    let mut written = 0;
+    for case in std::fs::read_dir(root.join("tablet")).unwrap().map(|entry| entry.unwrap().path()) {
+        let folders = find_tablets(&case).unwrap();
+        let options = TabletOptions::default().with_hidden(true);
+        let original = TabletReader::open(&folders[0], &options).unwrap();
+        let schema = original.meta().schema.clone();
+        let temporary = tempfile::tempdir().unwrap();
+        let target = temporary.path().join("t");
+        let mut writer = TabletWriter::create(&target, &schema, &TabletWriteOptions::default()).unwrap();
+        for batch in batches(original.scan()).unwrap() {
+            writer.write(&batch).unwrap_or_else(|error| panic!("{}: {error}", case.display()));
+        }
+        writer.finish().unwrap();
+        let copy = TabletReader::open(&find_tablets(&target).unwrap()[0], &options).unwrap();
+        let all = |reader: &TabletReader| {
+            let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
+            let format = arrow_cast::display::FormatOptions::default();
+            let columns: Vec<_> = all
+                .schema()
+                .fields()
+                .iter()
+                .zip(all.columns())
+                // The version of a row is that of its rowset, which is another one now.
+                .filter(|(field, _)| field.name() != "__DORIS_VERSION_COL__")
+                .map(|(_, column)| {
+                    let text =
+                        arrow_cast::display::ArrayFormatter::try_new(column.as_ref(), &format).unwrap();
+                    (0..all.num_rows()).map(|row| text.value(row).to_string()).collect::<Vec<_>>()
+                })
+                .collect();
+            let mut lines: Vec<String> = (0..all.num_rows())
+                .map(|row| columns.iter().map(|c| c[row].clone()).collect::<Vec<_>>().join("|"))
+                .collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(all(&copy), all(&original), "{}", case.display());
+        assert_eq!(copy.meta().schema, schema, "{}", case.display());
+        written += 1;
+    }
+    eprintln!("{written} tablets");
+    assert!(written >= 5);
+}
