@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use pilaster_core::source::open_source;
-use pilaster_core::{Error, LostRows, Progress, Result, SharedFile};
+use pilaster_core::{Error, LostRows, Progress, Result, SharedFile, SourceRef};
 use serde_json::{Value, json};
 
 use crate::detect::detect;
-use crate::formats::reader_of;
+use crate::formats::{DRIVERS, Driver, reader_of};
 use crate::open::OpenOptions;
 use crate::salvage::losses_to_json;
 
@@ -56,15 +56,24 @@ pub fn repair(
         return Err(Error::invalid("exists already").at(&target.display().to_string(), 0, ""));
     }
     let source = open_source(path)?;
+    let options = options.clone().with_recovery(true);
+    let driver = driver_of(&source, &options)?;
+    let file = SharedFile::create(target)?;
+    let report = driver.repair(source, file.clone(), &options, progress)?;
+    file.take()?.commit()?;
+    Ok(report)
+}
+
+/// The format that repairs a file: the one the options speak of, else the one its content tells.
+fn driver_of(source: &SourceRef, options: &OpenOptions) -> Result<&'static dyn Driver> {
+    if let Some(driver) = DRIVERS.iter().find(|driver| driver.claims(options)) {
+        return Ok(*driver);
+    }
     let format = detect(source.as_ref())?;
-    let driver = reader_of(format).map_err(|_| {
+    reader_of(format).map_err(|_| {
         Error::unsupported(format!(
             "{format} files are not repaired; `salvage` writes what is left of them to a new one"
         ))
-        .at(path, 0, "")
-    })?;
-    let file = SharedFile::create(target)?;
-    let report = driver.repair(source, file.clone(), options, progress)?;
-    file.take()?.commit()?;
-    Ok(report)
+        .at(source.name(), 0, "")
+    })
 }

@@ -18,8 +18,9 @@ use crate::progress::{Unit, Words};
 Examples:
   pilaster repair cut-off.red whole.red
   pilaster repair --report lost.json damaged.red whole.red
+  pilaster repair --schema schema.json no-footer.dat whole.dat
 
-Redfiles can be repaired; of other formats `pilaster salvage` writes what is left to a file of any format.
+Redfiles and segments of Doris can be repaired; of other formats `pilaster salvage` writes what is left to a file of any format.
 The damaged file stays as it is. Exit code 0 if every row is in the new file, 1 if some were lost.")]
 pub(crate) struct Args {
     /// The damaged file

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
 pub use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, SegmentWriteOptions, StorageFormat,
 };
@@ -24,6 +24,7 @@ use crate::detect::Format;
 use crate::formats::Driver;
 use crate::open::OpenOptions;
 use crate::output::{BatchWriter, OutputFormat, WriteOptions};
+use crate::repair::RepairReport;
 use crate::store::Store;
 
 /// How a segment calls its kind.
@@ -42,6 +43,11 @@ impl Driver for Doris {
         format == Format::DorisSegment
     }
 
+    /// A segment is known by its last bytes. Where they are lost, a tablet's schema says what it must have been.
+    fn claims(&self, options: &OpenOptions) -> bool {
+        options.recovers() && options.doris().schema.is_some()
+    }
+
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
         let doris = options.doris();
         if options.schema().is_some() && doris.schema.is_none() {
@@ -56,7 +62,35 @@ impl Driver for Doris {
         for (column, path) in &doris.variant_paths {
             reader_options = reader_options.with_variant_path(column, path);
         }
-        Ok(Arc::new(SegmentReader::open_with_options(source, &reader_options)?))
+        Ok(Arc::new(match SegmentReader::open_with_options(Arc::clone(&source), &reader_options) {
+            Err(error) if self.claims(options) && error.is_damage() => {
+                SegmentReader::recover(source, &reader_options)?
+            }
+            opened => opened?,
+        }))
+    }
+
+    fn repair(
+        &self,
+        source: SourceRef,
+        sink: SharedFile,
+        options: &OpenOptions,
+        _progress: &dyn Progress,
+    ) -> Result<RepairReport> {
+        let name = source.name().to_string();
+        let schema = options.doris().schema.as_ref().ok_or_else(|| {
+            Error::invalid("a segment is repaired with the schema of its tablet: --schema FILE")
+                .at(&name, 0, "")
+        })?;
+        let writing = SegmentWriteOptions::default();
+        let (_, report) = pilaster_doris::segment::repair(source, sink, schema, &writing, options.limits())?;
+        Ok(RepairReport {
+            source: name,
+            rows: report.rows,
+            bytes: report.bytes,
+            is_complete: report.losses.is_empty(),
+            losses: report.losses,
+        })
     }
 
     fn unknown_together(&self, kind: &str) -> Option<&'static str> {
