@@ -205,6 +205,12 @@ fn fitting_rows(columns: &[ArrayRef], rows: usize, max_bytes: usize) -> usize {
     kept
 }
 
+/// Bytes that a column takes in memory, without what its buffers hold besides.
+pub(crate) fn memory_bytes(array: &ArrayRef) -> usize {
+    let width = array.data_type().primitive_width().unwrap_or(16);
+    array.len().saturating_mul(width).saturating_add(variable_bytes(array))
+}
+
 /// Bytes of the values of a column whose length is not fixed.
 fn variable_bytes(array: &ArrayRef) -> usize {
     /// The low half of a view's first word is the length of its value.

@@ -40,7 +40,7 @@ pub struct WriteSummary {
     /// Bytes of the index files.
     pub index_bytes: u64,
     /// Values that CarbonData cannot tell from others and that will be read as those: long texts that are null (read as empty),
-    /// empty bytes and empty partition values, arrays of one null and structs of nothing but nulls (read as null).
+    /// empty bytes, arrays of one null and structs of nothing but nulls (read as null).
     pub conflated: u64,
 }
 

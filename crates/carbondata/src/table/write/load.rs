@@ -35,7 +35,7 @@ pub(crate) struct LoadPlan {
     pub root: PathBuf,
     /// Where the files go that are in no partition, relative to `root`.
     pub folder: PathBuf,
-    /// The columns of data files: without those of partitions.
+    /// The columns of data files: all, those of partitions too.
     pub columns: Arc<[ColumnSchema]>,
     /// All columns, in the order of the user.
     pub schema: SchemaRef,
@@ -58,11 +58,6 @@ pub(crate) struct LoadPlan {
 impl LoadPlan {
     fn is_keyed(&self) -> bool {
         !self.sort_columns.is_empty() || !self.partition_columns.is_empty() || self.buckets > 0
-    }
-
-    /// Columns of data files among those of the table.
-    fn data_places(&self) -> Vec<usize> {
-        (0..self.schema.fields().len()).filter(|place| !self.partition_columns.contains(place)).collect()
     }
 
     fn segment_text(&self) -> &str {
@@ -192,13 +187,6 @@ impl LoadWriter {
         }
         let columns = stored_columns(batch, &self.plan.schema)?;
         let batch = RecordBatch::try_new(Arc::clone(&self.plan.schema), columns)?;
-        for place in &self.plan.partition_columns {
-            // They go to the folder of null.
-            let texts = batch.column(*place).as_string_view_opt();
-            let empty =
-                texts.map_or(0, |texts| texts.iter().flatten().filter(|text| text.is_empty()).count());
-            self.summary.conflated = self.summary.conflated.saturating_add(empty as u64);
-        }
         match &mut self.sorter {
             Some(sorter) => sorter.push(batch),
             None => self.write_group(&batch, &[]),
@@ -213,10 +201,8 @@ impl LoadWriter {
             self.groups = number.saturating_add(1);
             self.group = Some(GroupWriter::new(Arc::clone(&self.plan), key.to_vec(), number)?);
         }
-        let places = self.plan.data_places();
-        let data = batch.project(&places)?;
         match &mut self.group {
-            Some(group) => group.write(&data, &mut self.made),
+            Some(group) => group.write(batch, &mut self.made),
             None => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use pilaster_core::{Error, Result};
 
 use super::super::values::NULL_PARTITION;
 
-/// The texts of partition values; empty ones are null, as their folder is the same.
+/// The texts of partition values; empty ones are null, as they go to the same folder. The rows keep their values.
 pub(crate) fn partition_text(array: &ArrayRef) -> Result<ArrayRef> {
     let texts = match array.data_type() {
         DataType::Utf8View => {

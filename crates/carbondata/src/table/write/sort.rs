@@ -3,17 +3,21 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, StructArray, UInt32Array};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_row::{RowConverter, Rows, SortField};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::interleave::interleave;
 use arrow_select::take::take_record_batch;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
+
+use crate::file::write::encoder::memory_bytes;
 
 /// Rows that are given at once.
 const BATCH_ROWS: usize = 8192;
@@ -53,7 +57,8 @@ impl RowSorter {
     }
 
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        self.bytes = self.bytes.saturating_add(batch.get_array_memory_size());
+        let bytes: usize = batch.columns().iter().map(memory_bytes).sum();
+        self.bytes = self.bytes.saturating_add(bytes);
         self.batches.push(batch);
         if self.bytes > self.max_bytes {
             self.spill()?;
@@ -87,7 +92,9 @@ impl RowSorter {
         let file = File::create_new(&path).at(&name, 0, "")?;
         let mut writer = StreamWriter::try_new(BufWriter::new(file), &self.schema)?;
         for batch in Slices::new(whole, order) {
-            writer.write(&batch?)?;
+            let batch = batch?;
+            let columns = batch.columns().iter().map(without_unused).collect::<Result<Vec<_>>>()?;
+            writer.write(&RecordBatch::try_new(batch.schema(), columns)?)?;
         }
         writer.finish()?;
         Ok(())
@@ -107,6 +114,32 @@ impl RowSorter {
         let heads = runs.paths.iter().map(|path| Head::open(path, &keys)).collect::<Result<Vec<_>>>()?;
         Ok(SortedRows::Runs(Box::new(Merge { schema, keys, heads, _runs: runs })))
     }
+}
+
+/// The array without the bytes of texts that are none of its own: a file would get all of them.
+fn without_unused(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        DataType::List(item) => {
+            let list = array.as_list::<i32>();
+            let values = without_unused(list.values())?;
+            Arc::new(ListArray::try_new(item.clone(), list.offsets().clone(), values, list.nulls().cloned())?)
+        }
+        DataType::Struct(fields) => {
+            let structs = array.as_struct();
+            let columns = structs.columns().iter().map(without_unused).collect::<Result<Vec<_>>>()?;
+            Arc::new(StructArray::try_new(fields.clone(), columns, structs.nulls().cloned())?)
+        }
+        DataType::Map(entries, is_sorted) => {
+            let map = array.as_map();
+            let inner: ArrayRef = Arc::new(map.entries().clone());
+            let inner = without_unused(&inner)?.as_struct().clone();
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            Arc::new(MapArray::try_new(entries.clone(), offsets, inner, nulls, *is_sorted)?)
+        }
+        _ => Arc::clone(array),
+    })
 }
 
 fn key_rows(columns: &[ArrayRef]) -> Result<Rows> {
@@ -253,10 +286,8 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::cast::AsArray;
     use arrow_array::types::Int32Type;
     use arrow_array::{Int32Array, StringViewArray};
-    use std::sync::Arc;
 
     fn sort(max_bytes: usize) -> (Vec<(i32, String)>, PathBuf) {
         let folder = std::env::temp_dir().join(format!("pilaster-sort-{}-{max_bytes}", std::process::id()));

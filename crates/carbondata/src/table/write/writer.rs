@@ -265,9 +265,6 @@ fn new_table(schema: &SchemaRef, options: &CarbonTableWriterOptions, time: i64) 
             return Err(Error::invalid(message));
         }
     }
-    if options.partition_columns.len() == schema.fields().len() {
-        return Err(Error::invalid("a table of nothing but partition columns"));
-    }
     if options.bucket_columns.is_empty() != (options.buckets == 0) {
         return Err(Error::invalid("buckets need both columns and a number"));
     }
@@ -362,8 +359,8 @@ pub(crate) fn table_files(table: &TableSchema, files: &CarbonWriterOptions) -> R
     Ok(files)
 }
 
-/// The trees of a flat list of columns that `keep` wants, dimensions before measures.
-fn stored_trees(columns: &[ColumnSchema], keep: impl Fn(&ColumnSchema) -> bool) -> Vec<ColumnSchema> {
+/// The columns of a flat list that were not dropped, with their children, dimensions before measures.
+fn stored_trees(columns: &[ColumnSchema]) -> Vec<ColumnSchema> {
     let mut trees: Vec<Vec<ColumnSchema>> = Vec::new();
     for column in columns {
         let is_top = column.ordinal != Some(-1) && !column.name.contains('.');
@@ -373,7 +370,7 @@ fn stored_trees(columns: &[ColumnSchema], keep: impl Fn(&ColumnSchema) -> bool) 
         }
     }
     let top = |tree: &Vec<ColumnSchema>| tree.first().cloned();
-    trees.retain(|tree| top(tree).is_some_and(|top| keep(&top)));
+    trees.retain(|tree| top(tree).is_some_and(|top| !top.is_invisible));
     trees.sort_by_key(|tree| top(tree).is_some_and(|top| !top.is_dimension));
     trees.into_iter().flatten().collect()
 }
@@ -387,11 +384,10 @@ pub(crate) fn plan(
     options: &CarbonTableWriterOptions,
 ) -> Result<LoadPlan> {
     let depth = Limits::default().depth;
-    let visible = stored_trees(&table.columns, |column| !column.is_invisible);
-    let trees = column_trees(&visible, depth)?;
+    let columns = stored_trees(&table.columns);
+    let trees = column_trees(&columns, depth)?;
     let fields: Vec<_> = trees.iter().map(|tree| Arc::clone(&tree.field)).collect();
     let schema = Schema::new(fields);
-    let columns = stored_trees(&visible, |column| !table.partition_columns.contains(&column.name));
     let sorted: Vec<_> =
         columns.iter().filter(|column| is_sort_column(column)).map(|column| column.name.clone()).collect();
     // A table may name sort columns and yet not be sorted.
