@@ -17,6 +17,9 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Writing: [`file::CarbonFileWriter`] for one file, [`table::CarbonFolderWriter`] for a folder as the SDK makes it,
+//! [`table::CarbonTableWriter`] for new tables and loads into others, [`table::compact`] to merge segments.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -47,6 +47,15 @@ pub(crate) struct EncoderMeta {
     pub rest: usize,
 }
 
+/// Column types: what a page belongs to.
+pub(crate) mod column_type {
+    pub const PLAIN_VALUE: u8 = 2;
+    pub const MEASURE: u8 = 4;
+    pub const STRUCT: u8 = 5;
+    pub const ARRAY: u8 = 6;
+    pub const CHILD: u8 = 7;
+}
+
 /// Column type of long texts, whose dictionary entries have lengths of four bytes.
 pub(crate) const PLAIN_LONG_VALUE: u8 = 8;
 
@@ -180,6 +189,146 @@ impl EncoderMeta {
     }
 }
 
+/// Least and greatest value of a page, in the form of its schema type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Extremes {
+    Byte { min: i64, max: i64 },
+    Short { min: i64, max: i64 },
+    Int { min: i64, max: i64 },
+    Long { min: i64, max: i64 },
+    Float { min: f32, max: f32 },
+    Double { min: f64, max: f64 },
+    Decimal { min: i128, max: i128, scale: u8, precision: u8 },
+    None,
+}
+
+/// What is written as an encoder meta.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MetaFields<'a> {
+    pub name: &'a str,
+    pub schema_type: u8,
+    pub column_type: u8,
+    pub store: Store,
+    pub decimals: i32,
+    pub extremes: Extremes,
+    pub compressor: &'a str,
+}
+
+impl Store {
+    fn number(self) -> u8 {
+        match self {
+            Self::Byte => 14,
+            Self::Short => 4,
+            Self::ShortInt => 16,
+            Self::Int => 5,
+            Self::Long => 7,
+            Self::Float => 6,
+            Self::Double => 8,
+            Self::Decimal => 10,
+            Self::ByteArray => 15,
+        }
+    }
+}
+
+impl MetaFields<'_> {
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(80);
+        put_text(&mut out, self.name);
+        out.push(self.schema_type);
+        out.push(self.column_type);
+        let (scale, precision) = match self.extremes {
+            Extremes::Decimal { scale, precision, .. } => (i32::from(scale), i32::from(precision)),
+            _ => (-1, -1),
+        };
+        out.extend(scale.to_be_bytes());
+        out.extend(precision.to_be_bytes());
+        out.push(self.store.number());
+        out.extend(self.decimals.to_be_bytes());
+        out.push(0);
+        self.extremes.write(&mut out);
+        put_text(&mut out, self.compressor);
+        out
+    }
+}
+
+impl Extremes {
+    /// Maximum, minimum, and a number nobody uses any more.
+    fn write(&self, out: &mut Vec<u8>) {
+        let low_bytes = |value: i64, count: usize, out: &mut Vec<u8>| {
+            out.extend(value.to_be_bytes().iter().skip(8usize.saturating_sub(count)));
+        };
+        let mut integers = |min: i64, max: i64, count: usize| {
+            low_bytes(max, count, out);
+            low_bytes(min, count, out);
+            out.extend([0; 8]);
+        };
+        match *self {
+            Self::Byte { min, max } => integers(min, max, 1),
+            Self::Short { min, max } => integers(min, max, 2),
+            Self::Int { min, max } => integers(min, max, 4),
+            Self::Long { min, max } => integers(min, max, 8),
+            Self::Float { min, max } => {
+                out.extend(max.to_be_bytes());
+                out.extend(min.to_be_bytes());
+                out.extend([0; 4]);
+            }
+            Self::Double { min, max } => {
+                out.extend(max.to_be_bytes());
+                out.extend(min.to_be_bytes());
+                out.extend([0; 8]);
+            }
+            Self::Decimal { min, max, scale, precision } => {
+                for (scale, value) in [(scale, max), (scale, min), (0, 0)] {
+                    let bytes = decimal_bytes(scale, value);
+                    out.extend(u16::try_from(bytes.len()).unwrap_or_default().to_be_bytes());
+                    out.extend(bytes);
+                }
+                out.extend(i32::from(scale).to_be_bytes());
+                out.extend(i32::from(precision).to_be_bytes());
+            }
+            Self::None => {}
+        }
+    }
+}
+
+/// A decimal as bytes: its scale and the unscaled value in as few bytes as hold it.
+pub(crate) fn decimal_bytes(scale: u8, value: i128) -> Vec<u8> {
+    let mut out = vec![scale];
+    out.extend(least_bytes(&value.to_be_bytes()));
+    out
+}
+
+/// A two's complement number without the bytes that only repeat its sign.
+fn least_bytes(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    while let [first, tail @ ..] = rest {
+        let Some(next) = tail.first() else { break };
+        let repeats = (*first == 0 && *next < 0x80) || (*first == 0xff && *next >= 0x80);
+        if !repeats {
+            break;
+        }
+        rest = tail;
+    }
+    rest
+}
+
+/// Text as Java writes it: characters outside of the basic plane as two surrogates, NUL in two bytes.
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    let mut bytes = Vec::with_capacity(text.len());
+    for unit in text.encode_utf16() {
+        let [high, low] = [(unit >> 6) & 0x3f, unit & 0x3f].map(|part| 0x80 | part.to_le_bytes()[0]);
+        match unit {
+            1..0x80 => bytes.push(unit.to_le_bytes()[0]),
+            0..0x800 => bytes.extend([0xc0 | (unit >> 6).to_le_bytes()[0], low]),
+            _ => bytes.extend([0xe0 | (unit >> 12).to_le_bytes()[0], high, low]),
+        }
+    }
+    // No name is longer: columns are refused before.
+    bytes.truncate(usize::from(u16::MAX));
+    out.extend(u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
+    out.extend(bytes);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,6 +354,35 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(EncoderMeta::parse(&bytes[..end]).is_err());
         }
+        let fields = MetaFields {
+            name: "i",
+            schema_type: 5,
+            column_type: column_type::MEASURE,
+            store: Store::Byte,
+            decimals: 0,
+            extremes: Extremes::Int { min: 137_454_929, max: 137_454_929 },
+            compressor: "snappy",
+        };
+        assert_eq!(fields.write(), bytes);
+    }
+
+    #[test]
+    fn text_is_javas() {
+        let mut out = Vec::new();
+        put_text(&mut out, "a\0\u{e9}\u{20ac}\u{1f600}");
+        let expected = [0x61, 0xc0, 0x80, 0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80];
+        assert_eq!(out, [&[0, 14][..], &expected].concat());
+    }
+
+    #[test]
+    fn decimals_take_as_few_bytes_as_hold_them() {
+        for value in [0, 1, -1, 127, 128, -128, -129, 255, 99_332, i128::MAX, i128::MIN] {
+            let bytes = decimal_bytes(3, value);
+            assert_eq!((bytes[0], big_endian(&bytes[1..])), (3, Some(value)));
+        }
+        assert_eq!(decimal_bytes(2, 99_332), [2, 1, 0x84, 4]);
+        assert_eq!(decimal_bytes(0, 0), [0, 0]);
+        assert_eq!(decimal_bytes(0, 128), [0, 0, 0x80]);
     }
 
     #[test]

@@ -26,7 +26,11 @@ pub(crate) mod statistics;
 pub(crate) mod stream;
 pub(crate) mod types;
 pub(crate) mod verify;
+pub(crate) mod write;
 
 pub use index::IndexFile;
 pub use reader::{CarbonFileOptions, CarbonFileReader};
 pub use types::{CarbonType, ColumnNode};
+pub use write::{
+    CarbonFileWriter, CarbonWriterOptions, Compressor, FileIndex, WriteSummary, index_file, storable_type,
+};

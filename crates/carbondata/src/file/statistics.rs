@@ -18,12 +18,9 @@ use bytes::Bytes;
 use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::ZoneStatistics;
 
-use super::page::strings::decimal;
+use super::page::strings::{DATE_BASE, decimal};
 use super::types::{CarbonType, ColumnNode};
 use crate::messages::MinMax;
-
-/// Days are stored with this added; 1 stands for null.
-const DATE_BASE: i32 = 1_073_741_823;
 
 /// Which bounds of a column are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

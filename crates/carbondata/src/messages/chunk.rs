@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use pilaster_encoding::DecodeError;
-use pilaster_encoding::thrift::{Reader, wire};
+use pilaster_encoding::thrift::{Reader, Writer, wire};
 
 use super::footer::MinMax;
 use super::{Message, Parsed, binaries, i32_list, required, shared};
@@ -64,6 +64,17 @@ impl ChunkHeader {
         }
         Ok((header, reader.position()))
     }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.list(1, wire::STRUCT, &self.pages, PageHeader::write);
+        writer.i32_list(2, &self.page_offsets);
+        writer.i32_list(3, &self.page_lengths);
+        if let Some(dictionary) = &self.dictionary {
+            writer.structure(4, |out| dictionary.write(out));
+        }
+        writer.finish();
+    }
 }
 
 /// `DataChunk2`: one page.
@@ -71,6 +82,8 @@ impl ChunkHeader {
 pub struct PageHeader {
     /// Name of the codec; files before 1.5 have none and use Snappy.
     pub compressor_name: Option<String>,
+    /// Bytes of the values before they were compressed, as the file says, which is not always so.
+    pub uncompressed_bytes: i64,
     /// Bytes of the values.
     pub data_length: i32,
     /// Bytes of the row ids of an inverted index.
@@ -81,6 +94,8 @@ pub struct PageHeader {
     pub represents_presence: bool,
     /// The compressed bits of nulls.
     pub presence: Option<Bytes>,
+    /// How the values are arranged: 1 in row order, 2 by row ids.
+    pub sort_state: Option<i32>,
     /// Numbers of the encodings.
     pub encoders: Vec<i32>,
     /// What the encodings need to know.
@@ -97,11 +112,13 @@ impl PageHeader {
         let mut data_length = None;
         let mut page = Self {
             compressor_name: None,
+            uncompressed_bytes: 0,
             data_length: 0,
             row_id_length: 0,
             rle_length: 0,
             represents_presence: false,
             presence: None,
+            sort_state: None,
             encoders: Vec::new(),
             encoder_meta: Vec::new(),
             min_max: None,
@@ -110,12 +127,14 @@ impl PageHeader {
         reader.structure(|reader, field| {
             match field.id {
                 1 => {
-                    page.compressor_name = reader.structure_field(field, |reader| compressor_name(reader))?;
+                    (page.compressor_name, page.uncompressed_bytes) =
+                        reader.structure_field(field, |reader| compression(reader))?;
                 }
                 3 => data_length = Some(reader.i32(field)?),
                 4 => page.row_id_length = reader.i32(field)?,
                 5 => page.rle_length = reader.i32(field)?,
                 6 => reader.structure_field(field, |reader| page.parse_presence(whole, reader))?,
+                7 => page.sort_state = Some(reader.i32(field)?),
                 8 => page.encoders = i32_list(reader, field)?,
                 9 => page.encoder_meta = binaries(whole, reader, field)?,
                 10 => {
@@ -141,20 +160,72 @@ impl PageHeader {
             Ok(true)
         })
     }
+
+    /// Bytes of the whole page.
+    pub(crate) fn page_length(&self) -> i32 {
+        self.data_length.saturating_add(self.row_id_length).saturating_add(self.rle_length)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.structure(1, |out| {
+            let mut writer = Writer::new(out);
+            writer.i32(1, NAMED_CODEC);
+            writer.i64(2, self.uncompressed_bytes);
+            writer.i64(3, i64::from(self.page_length()));
+            if let Some(name) = &self.compressor_name {
+                writer.text(4, name);
+            }
+            writer.finish();
+        });
+        writer.bool(2, false);
+        writer.i32(3, self.data_length);
+        for (id, length) in [(4, self.row_id_length), (5, self.rle_length)] {
+            if length != 0 {
+                writer.i32(id, length);
+            }
+        }
+        if let Some(presence) = &self.presence {
+            writer.structure(6, |out| {
+                let mut writer = Writer::new(out);
+                writer.bool(1, self.represents_presence);
+                writer.binary(2, presence);
+                writer.finish();
+            });
+        }
+        if let Some(state) = self.sort_state {
+            writer.i32(7, state);
+        }
+        writer.i32_list(8, &self.encoders);
+        writer.binary_list(9, &self.encoder_meta);
+        if let Some(min_max) = &self.min_max {
+            writer.structure(10, |out| min_max.write(out));
+        }
+        if let Some(rows) = self.rows {
+            writer.i32(11, rows);
+        }
+        writer.finish();
+    }
 }
 
-/// `ChunkCompressionMeta`, of which only the name is to be trusted.
-fn compressor_name(reader: &mut Reader<'_>) -> Parsed<Option<String>> {
-    let mut name = None;
+/// `ChunkCompressionMeta`: the name of the codec and the bytes before compression.
+fn compression(reader: &mut Reader<'_>) -> Parsed<(Option<String>, i64)> {
+    let (mut name, mut bytes) = (None, 0);
     reader.structure(|reader, field| {
-        if field.id != 4 {
-            return Ok(false);
+        match field.id {
+            2 => bytes = reader.i64(field)?,
+            4 => name = Some(reader.text(field)?.to_string()),
+            _ => return Ok(false),
         }
-        name = Some(reader.text(field)?.to_string());
         Ok(true)
     })?;
-    Ok(name)
+    Ok((name, bytes))
 }
+
+/// The encoding of the words of a dictionary.
+const DIRECT_COMPRESS: i32 = 6;
+/// What stands for a codec that has a name.
+const NAMED_CODEC: i32 = 1;
 
 /// `LocalDictionaryChunk`: the words of a column chunk.
 #[derive(Debug, Clone)]
@@ -192,5 +263,18 @@ impl DictionaryChunk {
             words: required(words, at, "a dictionary with words")?,
             codes: required(codes, at, "a dictionary with codes")?,
         })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.structure(1, |out| {
+            let mut writer = Writer::new(out);
+            writer.i32_list(1, &[DIRECT_COMPRESS]);
+            writer.binary_list(2, &self.encoder_meta);
+            writer.finish();
+        });
+        writer.binary(2, &self.words);
+        writer.binary(3, &self.codes);
+        writer.finish();
     }
 }

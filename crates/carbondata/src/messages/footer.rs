@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use pilaster_encoding::DecodeError;
-use pilaster_encoding::thrift::{Reader, wire};
+use pilaster_encoding::thrift::{Reader, Writer, wire};
 
-use super::{ColumnSchema, Message, Parsed, binaries, i32_list, parse_columns, required};
+use super::{ColumnSchema, Message, Parsed, binaries, i32_list, parse_columns, required, write_columns};
 
 /// `FileFooter3`.
 #[derive(Debug, Clone)]
@@ -60,6 +60,29 @@ impl FileFooter {
         };
         Ok((footer, reader.position()))
     }
+
+    /// Writes the footer of a file with so many columns.
+    pub(crate) fn write(&self, columns: usize, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.i64(1, self.rows);
+        writer.structure(2, |out| write_segment_info(columns, &self.cardinalities, out));
+        writer.list(3, wire::STRUCT, &self.indexes, BlockletIndex::write);
+        writer.list(4, wire::STRUCT, &self.blocklets, BlockletInfo::write);
+        if let Some(is_sorted) = self.is_sorted {
+            writer.bool(6, is_sorted);
+        }
+        if !self.extra.is_empty() {
+            writer.text_map(7, &self.extra);
+        }
+        writer.finish();
+    }
+}
+
+fn write_segment_info(columns: usize, cardinalities: &[i32], out: &mut Vec<u8>) {
+    let mut writer = Writer::new(out);
+    writer.i32(1, i32::try_from(columns).unwrap_or(i32::MAX));
+    writer.i32_list(2, cardinalities);
+    writer.finish();
 }
 
 fn segment_info(reader: &mut Reader<'_>) -> Parsed<Vec<i32>> {
@@ -121,6 +144,23 @@ impl BlockletInfo {
             page_rows,
         })
     }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.i32(1, self.rows);
+        writer.i64_list(2, &self.chunk_offsets);
+        writer.i32_list(3, &self.chunk_header_lengths);
+        for (id, end) in [(4, self.dimensions_end), (5, self.measures_end)] {
+            if let Some(end) = end {
+                writer.i64(id, end);
+            }
+        }
+        writer.i32(6, self.pages);
+        if let Some(rows) = &self.page_rows {
+            writer.i32_list(7, rows);
+        }
+        writer.finish();
+    }
 }
 
 /// `BlockletIndex`: statistics of a blocklet.
@@ -142,6 +182,19 @@ impl BlockletIndex {
             Ok(true)
         })?;
         Ok(Self { min_max: required(min_max, at, "a blocklet index with minima and maxima")? })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.structure(1, |out| self.min_max.write(out));
+        // Keys of no columns: a reader wants them to be there.
+        writer.structure(2, |out| {
+            let mut writer = Writer::new(out);
+            writer.binary(1, &[0; 8]);
+            writer.binary(2, &[0; 8]);
+            writer.finish();
+        });
+        writer.finish();
     }
 }
 
@@ -179,6 +232,14 @@ impl MinMax {
         }
         Some((self.min.get(index)?, self.max.get(index)?))
     }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.binary_list(1, &self.min);
+        writer.binary_list(2, &self.max);
+        writer.bool_list(3, &self.is_present);
+        writer.finish();
+    }
 }
 
 /// The first struct of an index file.
@@ -192,6 +253,8 @@ pub struct IndexHeader {
     pub cardinalities: Vec<i32>,
     /// Number of the bucket of its data files.
     pub bucket: Option<i32>,
+    /// When the schema was last changed, in milliseconds since 1970.
+    pub time_stamp: Option<i64>,
     /// Whether their rows are sorted.
     pub is_sorted: Option<bool>,
 }
@@ -204,6 +267,7 @@ impl IndexHeader {
     pub(crate) fn parse_file(bytes: &Bytes) -> Parsed<(Self, Vec<BlockIndex>)> {
         let Message { bytes: whole, mut reader } = Message::new(bytes);
         let (mut version, mut columns, mut bucket, mut is_sorted) = (None, None, None, None);
+        let mut time_stamp = None;
         let mut cardinalities = Vec::new();
         reader.structure(|reader, field| {
             match field.id {
@@ -211,6 +275,7 @@ impl IndexHeader {
                 2 => columns = Some(parse_columns(reader, field)?),
                 3 => cardinalities = reader.structure_field(field, |reader| segment_info(reader))?,
                 4 => bucket = Some(reader.i32(field)?),
+                5 => time_stamp = Some(reader.i64(field)?),
                 6 => is_sorted = Some(reader.bool(field)?),
                 _ => return Ok(false),
             }
@@ -221,6 +286,7 @@ impl IndexHeader {
             columns: required(columns, 0, "an index header with columns")?,
             cardinalities,
             bucket,
+            time_stamp,
             is_sorted,
         };
         let mut records = Vec::new();
@@ -228,6 +294,29 @@ impl IndexHeader {
             records.push(BlockIndex::parse(whole, &mut reader)?);
         }
         Ok((header, records))
+    }
+
+    /// Writes an index file.
+    pub(crate) fn write_file(&self, records: &[BlockIndex]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out);
+        writer.i32(1, self.version);
+        write_columns(&mut writer, 2, &self.columns);
+        writer.structure(3, |out| write_segment_info(self.columns.len(), &self.cardinalities, out));
+        if let Some(bucket) = self.bucket {
+            writer.i32(4, bucket);
+        }
+        if let Some(time_stamp) = self.time_stamp {
+            writer.i64(5, time_stamp);
+        }
+        if let Some(is_sorted) = self.is_sorted {
+            writer.bool(6, is_sorted);
+        }
+        writer.finish();
+        for record in records {
+            record.write(&mut out);
+        }
+        out
     }
 }
 
@@ -277,6 +366,21 @@ impl BlockIndex {
             file_size,
         })
     }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.i64(1, self.rows);
+        writer.text(2, &self.file_name);
+        writer.i64(3, self.footer_offset);
+        writer.structure(4, |out| self.index.write(out));
+        if let Some(blocklet) = &self.blocklet {
+            writer.structure(5, |out| blocklet.write(out));
+        }
+        if let Some(size) = self.file_size {
+            writer.i64(6, size);
+        }
+        writer.finish();
+    }
 }
 
 /// Cuts a merged index file into the index files it was made of: their names and bytes.
@@ -300,6 +404,18 @@ pub(crate) fn parse_merged(bytes: &Bytes) -> Parsed<Vec<(String, Bytes)>> {
         return Err(DecodeError::new(0, expected, files.len().to_string()));
     }
     Ok(names.into_iter().zip(files).collect())
+}
+
+/// A merged index file of these index files: their names and bytes.
+pub(crate) fn write_merged(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out);
+    writer.binary_list(1, &files.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    writer.finish();
+    let mut writer = Writer::new(&mut out);
+    writer.binary_list(1, &files.iter().map(|(_, bytes)| bytes).collect::<Vec<_>>());
+    writer.finish();
+    out
 }
 
 /// The records of a streaming segment's index, which has no header: name of the data file and the bytes of it that count.

@@ -9,9 +9,9 @@ mod schema;
 
 pub use chunk::{ChunkHeader, DictionaryChunk, PageHeader};
 pub use footer::{BlockIndex, BlockletIndex, BlockletInfo, FileFooter, IndexHeader, MinMax};
-pub(crate) use footer::{parse_merged, parse_stream_index};
-pub(crate) use schema::parse_columns;
+pub(crate) use footer::{parse_merged, parse_stream_index, write_merged};
 pub use schema::{ColumnSchema, FileHeader};
+pub(crate) use schema::{parse_columns, write_columns};
 
 use bytes::Bytes;
 use pilaster_encoding::DecodeError;

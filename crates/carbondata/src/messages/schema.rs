@@ -1,7 +1,7 @@
 //! Headers and columns.
 
 use pilaster_encoding::DecodeError;
-use pilaster_encoding::thrift::{Reader, wire};
+use pilaster_encoding::thrift::{Reader, Writer, wire};
 
 use super::{Parsed, i32_list, required};
 
@@ -47,6 +47,19 @@ impl FileHeader {
         header.is_footer_present = has_footer.unwrap_or(true);
         Ok(header)
     }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.i32(1, self.version);
+        write_columns(&mut writer, 2, &self.columns);
+        writer.bool(3, self.is_footer_present);
+        writer.i64(4, self.time_stamp);
+        writer.finish();
+    }
+}
+
+pub(crate) fn write_columns(writer: &mut Writer<'_>, id: i16, columns: &[ColumnSchema]) {
+    writer.list(id, wire::STRUCT, columns, ColumnSchema::write);
 }
 
 pub(crate) fn parse_columns(
@@ -145,5 +158,33 @@ impl ColumnSchema {
         column.name = required(name, at, "a column with a name")?;
         column.column_id = required(column_id, at, "a column with an id")?;
         Ok(column)
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let mut writer = Writer::new(out);
+        writer.i32(1, self.data_type);
+        writer.text(2, &self.name);
+        writer.text(3, &self.column_id);
+        writer.bool(4, self.is_columnar);
+        writer.i32_list(5, &self.encoders);
+        writer.bool(6, self.is_dimension);
+        writer.i32(7, self.group);
+        writer.i32(8, self.scale);
+        writer.i32(9, self.precision);
+        writer.i32(10, self.num_child);
+        // The name of an aggregate function, which no table has any more.
+        writer.text(11, "");
+        if let Some(value) = &self.default_value {
+            writer.binary(12, value);
+        }
+        if !self.properties.is_empty() {
+            writer.text_map(13, &self.properties);
+        }
+        writer.bool(14, self.is_invisible);
+        writer.text(15, &self.column_id);
+        if let Some(ordinal) = self.ordinal {
+            writer.i32(16, ordinal);
+        }
+        writer.finish();
     }
 }

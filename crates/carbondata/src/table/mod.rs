@@ -21,10 +21,14 @@ mod reader;
 mod schema;
 mod status;
 mod values;
+mod write;
 
 pub use reader::{CarbonTable, CarbonTableOptions, find_tables, is_table};
 pub use schema::TableSchema;
 pub use status::SegmentStatus;
+pub use write::{
+    CarbonFolderWriter, CarbonTableWriter, CarbonTableWriterOptions, CompactionSummary, LoadSummary, compact,
+};
 
 /// Any bytes as the files of a table's metadata.
 #[cfg(any(test, feature = "fuzzing"))]

@@ -2,9 +2,9 @@
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Limits, Result, SourceRef};
-use pilaster_encoding::thrift::{Reader, wire};
+use pilaster_encoding::thrift::{Reader, Writer, wire};
 
-use crate::messages::{ColumnSchema, Parsed, parse_columns, required};
+use crate::messages::{ColumnSchema, Parsed, parse_columns, required, write_columns};
 
 const PART: &str = "carbondata table schema";
 /// The only kind of partitions that releases since 2.0 make.
@@ -81,6 +81,51 @@ impl TableSchema {
         })?;
         table.columns = required(columns, at, "a table with columns")?;
         Ok(table)
+    }
+
+    /// The bytes of a schema file.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out);
+        writer.structure(1, |out| self.write_table(out));
+        writer.list(2, wire::STRUCT, &[], |(), _| {});
+        writer.finish();
+        out
+    }
+
+    fn write_table(&self, out: &mut Vec<u8>) {
+        let named = |names: &[String]| -> Vec<ColumnSchema> {
+            let find = |name: &String| self.columns.iter().find(|column| column.name == *name).cloned();
+            names.iter().filter_map(find).collect()
+        };
+        let write_named = |names: &[String], number: i32, out: &mut Vec<u8>| {
+            let mut writer = Writer::new(out);
+            write_columns(&mut writer, 1, &named(names));
+            writer.i32(2, number);
+            writer.finish();
+        };
+        let mut writer = Writer::new(out);
+        writer.text(1, &self.table_id);
+        write_columns(&mut writer, 2, &self.columns);
+        writer.structure(3, |out| {
+            let mut writer = Writer::new(out);
+            writer.list(1, wire::STRUCT, &self.changes, |time, out| {
+                let mut writer = Writer::new(out);
+                writer.i64(1, *time);
+                writer.list(2, wire::STRUCT, &[], |(), _| {});
+                writer.list(3, wire::STRUCT, &[], |(), _| {});
+                writer.finish();
+            });
+            writer.finish();
+        });
+        writer.text_map(4, &self.properties);
+        if let Some((columns, count)) = &self.buckets {
+            writer.structure(5, |out| write_named(columns, *count, out));
+        }
+        if !self.partition_columns.is_empty() {
+            writer.structure(6, |out| write_named(&self.partition_columns, NATIVE_HIVE, out));
+        }
+        writer.finish();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::file::page::strings::{decimal, surrogate_days};
 use crate::file::{CarbonType, ColumnNode};
 
 /// What the folder of a null partition is called.
-const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(crate) const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// One value of the column's type, out of its text.
 fn from_text(node: &ColumnNode, text: &str) -> Result<ArrayRef> {

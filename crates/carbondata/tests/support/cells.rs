@@ -23,6 +23,12 @@ pub fn matches(array: &ArrayRef, row: usize, expected: &Value) -> bool {
             text.parse::<f64>()
                 .is_ok_and(|v| v.to_bits() == array.as_primitive::<Float64Type>().value(row).to_bits())
         }
+        (DataType::Float32, Value::String(text)) => {
+            *text == java(f64::from(array.as_primitive::<Float32Type>().value(row)))
+        }
+        (DataType::Float64, Value::String(text)) => {
+            *text == java(array.as_primitive::<Float64Type>().value(row))
+        }
         (DataType::List(_), Value::Array(items)) => {
             let list = array.as_list::<i32>().value(row);
             list.len() == items.len() && items.iter().enumerate().all(|(i, item)| matches(&list, i, item))
@@ -43,6 +49,11 @@ pub fn matches(array: &ArrayRef, row: usize, expected: &Value) -> bool {
         }
         _ => scalar(array, row) == *expected,
     }
+}
+
+/// A number that JSON has no form for, as Java prints it.
+fn java(value: f64) -> String {
+    value.to_string().replace("inf", "Infinity")
 }
 
 /// A cell as JSON, for types whose form is one text.

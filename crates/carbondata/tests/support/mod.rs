@@ -10,6 +10,8 @@
 )]
 
 pub mod cells;
+pub mod random;
+pub mod rows;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -99,4 +101,13 @@ impl Numbers {
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
+}
+
+/// The values of a column without nulls.
+pub fn column_values<T: arrow_array::ArrowPrimitiveType>(
+    batch: &arrow_array::RecordBatch,
+    name: &str,
+) -> Vec<T::Native> {
+    use arrow_array::cast::AsArray;
+    batch.column_by_name(name).unwrap().as_primitive::<T>().values().to_vec()
 }

@@ -31,6 +31,8 @@ use crate::messages::PageHeader;
 /// Numbers of the encodings a page may list.
 pub(crate) mod encoding {
     pub const DICTIONARY: i32 = 0;
+    pub const RLE: i32 = 2;
+    pub const INVERTED_INDEX: i32 = 3;
     pub const DIRECT_DICTIONARY: i32 = 5;
     pub const DIRECT_COMPRESS: i32 = 6;
     pub const ADAPTIVE_INTEGRAL: i32 = 7;
@@ -335,7 +337,7 @@ fn decoded_cap(limits: &Limits) -> usize {
 }
 
 /// `values[place]` for each place.
-fn through(places: &[u32], values: &[u32]) -> Result<Vec<u32>> {
+pub(crate) fn through(places: &[u32], values: &[u32]) -> Result<Vec<u32>> {
     places
         .iter()
         .map(|&place| values.get(place as usize).copied())

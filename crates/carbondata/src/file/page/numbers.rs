@@ -26,7 +26,7 @@ pub(crate) struct NumberPage<'a> {
 }
 
 /// Bytes of a stored value; `None` if its width is not fixed by the store type.
-fn store_width(store: Store) -> Option<usize> {
+pub(crate) fn store_width(store: Store) -> Option<usize> {
     match store {
         Store::Byte => Some(1),
         Store::Short => Some(2),
@@ -38,7 +38,7 @@ fn store_width(store: Store) -> Option<usize> {
 }
 
 /// Bytes of a decimal of this precision, when it is stored whole.
-fn decimal_width(precision: u8) -> usize {
+pub(crate) fn decimal_width(precision: u8) -> usize {
     // The least width whose positive numbers reach 10^precision.
     (1usize..16)
         .find(|width| {
@@ -48,7 +48,7 @@ fn decimal_width(precision: u8) -> usize {
         .unwrap_or(16)
 }
 
-fn power_of_ten(exponent: u8) -> i128 {
+pub(crate) fn power_of_ten(exponent: u8) -> i128 {
     10i128.checked_pow(u32::from(exponent)).unwrap_or(i128::MAX)
 }
 
@@ -339,18 +339,18 @@ impl NumberPage<'_> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the format narrows these values itself")]
-fn to_f32(value: f64) -> f32 {
+pub(crate) fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the format cuts off the fraction itself")]
-fn truncated(value: f64) -> i64 {
+pub(crate) fn truncated(value: f64) -> i64 {
     value as i64
 }
 
 #[expect(clippy::cast_precision_loss, clippy::allow_attributes, reason = "the format computes in doubles")]
 #[allow(unfulfilled_lint_expectations, reason = "the lint is not always on")]
-fn as_f64(value: i64) -> f64 {
+pub(crate) fn as_f64(value: i64) -> f64 {
     value as f64
 }
 

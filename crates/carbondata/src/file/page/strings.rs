@@ -15,9 +15,9 @@ use super::super::meta::big_endian;
 use super::super::types::CarbonType;
 
 /// What stands for null in a STRING.
-const NULL_MARKER: &[u8] = b"@NU#LL$!";
+pub(crate) const NULL_MARKER: &[u8] = b"@NU#LL$!";
 /// Dates are stored as days since 1970 plus this.
-const DATE_BASE: i32 = 1_073_741_823;
+pub(crate) const DATE_BASE: i32 = 1_073_741_823;
 
 /// Values back to back, with where each begins and the last ends.
 #[derive(Debug)]
