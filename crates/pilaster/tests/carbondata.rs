@@ -10,6 +10,9 @@ use pilaster::ls::{ListOptions, list};
 use pilaster::store::open_store;
 use pilaster::{Dataset, OpenOptions, VerifyDepth, col, lit};
 
+/// Rows of `iud_update2` before anything was deleted.
+const LOADED: usize = 80;
+
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/carbondata")
 }
@@ -90,4 +93,24 @@ fn a_store_has_tables_and_a_table_has_segments() {
     assert!(segment > 0 && segment < expected("iud_update2"));
     let options = OpenOptions::default().with_table(Some("iud_update2".into())).with_as_of(Some("5".into()));
     assert!(options.open(&path).is_err());
+}
+
+#[test]
+fn a_table_is_given_as_it_was() {
+    let path = text(&testdata().join("table/iud_update2"));
+    let at = |time: &str| OpenOptions::default().with_as_of(Some(time.to_string())).open(&path);
+    // Before the first delete, after it, and now; a clock is as good as a number.
+    for (time, count) in [
+        ("1794732568500", LOADED),
+        ("1794732568736", LOADED - 12),
+        ("2100-01-01T00:00:00", expected("iud_update2")),
+    ] {
+        assert_eq!(rows(at(time).unwrap().as_ref()), count, "{time}");
+    }
+    let error = at("1970-01-01").unwrap_err().to_string();
+    assert!(error.contains("the earliest possible time is"), "{error}");
+    assert!(at("yesterday").unwrap_err().to_string().contains("milliseconds since 1970"));
+    // A folder without metadata has no history.
+    let folder = text(&testdata().join("sdk/bool_byte/data"));
+    assert!(OpenOptions::default().with_as_of(Some("5".to_string())).open(&folder).is_err());
 }

@@ -11,19 +11,25 @@
 //!
 //! Opening reads metadata and index files alone. See `docs/formats/carbondata-table.md`.
 
+mod as_of;
 mod cursor;
+mod deletes;
 mod dictionary;
 mod lazy;
 mod live;
 mod open;
+mod opener;
+mod options;
 mod part;
 mod reader;
 mod schema;
 mod status;
 mod values;
 
-pub use reader::{CarbonTable, CarbonTableOptions, find_tables, is_table};
-pub use schema::TableSchema;
+pub use opener::ForeignSegment;
+pub use options::{CarbonTableOptions, OutsideFolders};
+pub use reader::{CarbonTable, find_tables, is_table};
+pub use schema::{SchemaChange, TableSchema};
 pub use status::SegmentStatus;
 
 /// Any bytes as the files of a table's metadata.

@@ -8,12 +8,14 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
+    BatchReader, Dataset, Error, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
     VerifyReport,
 };
 
 use super::cursor::{PlannedParts, TableCursor};
 use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
+use super::opener::ForeignSegment;
+use super::options::CarbonTableOptions;
 use super::part::{ColumnOrigin, Part};
 use super::schema::TableSchema;
 use super::status::SegmentStatus;
@@ -21,29 +23,6 @@ use crate::file::cursor::KnownChunks;
 use crate::file::layout::CarbonFile;
 use crate::file::prune::prune;
 use crate::file::{describe, verify};
-
-/// How to open a table.
-#[derive(Debug, Clone, Default)]
-pub struct CarbonTableOptions {
-    limits: Limits,
-    segments: Option<Vec<String>>,
-}
-
-impl CarbonTableOptions {
-    /// How much a file may make us allocate.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Only the rows of these segments.
-    #[must_use]
-    pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
-        self.segments = segments;
-        self
-    }
-}
 
 /// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
 /// read; what their index files say is kept.
@@ -59,6 +38,7 @@ struct Inner {
     table: TableSchema,
     segments: Vec<SegmentStatus>,
     parts: Vec<Arc<Part>>,
+    foreign: Vec<ForeignSegment>,
 }
 
 /// Whether a folder is a table: it has a schema file, or data files of its own.
@@ -103,13 +83,15 @@ impl CarbonTable {
     pub fn open(folder: &Path, options: &CarbonTableOptions) -> Result<Self> {
         let has_metadata = schema_path(folder).is_some();
         let opened = if has_metadata {
-            open_table(folder, options.segments.as_deref(), &options.limits)?
+            open_table(folder, options)?
         } else if options.segments.is_some() {
             return Err(Error::invalid("has no segments").at(&folder.display().to_string(), 0, ""));
+        } else if options.as_of.is_some() {
+            return Err(Error::invalid("knows no earlier state").at(&folder.display().to_string(), 0, ""));
         } else {
-            open_bare(folder, &options.limits)?
+            open_bare(folder, options)?
         };
-        let OpenedTable { schema: table, columns, segments, parts } = opened;
+        let OpenedTable { schema: table, columns, segments, parts, foreign } = opened;
         let fields: Vec<_> = columns.iter().map(|column| Arc::clone(&column.field)).collect();
         Ok(Self(Arc::new(Inner {
             name: folder.display().to_string(),
@@ -119,6 +101,7 @@ impl CarbonTable {
             table,
             segments,
             parts: parts.into_iter().map(Arc::new).collect(),
+            foreign,
         })))
     }
 
@@ -127,9 +110,14 @@ impl CarbonTable {
         &self.0.table
     }
 
-    /// All segments, readable or not, in load order.
+    /// All segments, readable or not, in load order; of a table as of an earlier time, those that were part of it.
     pub fn segments(&self) -> &[SegmentStatus] {
         &self.0.segments
+    }
+
+    /// Segments in other formats that were left out.
+    pub fn foreign_segments(&self) -> &[ForeignSegment] {
+        &self.0.foreign
     }
 
     /// How many rows of a segment are part of the table.

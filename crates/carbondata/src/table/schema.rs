@@ -23,8 +23,19 @@ pub struct TableSchema {
     pub buckets: Option<(Vec<String>, i32)>,
     /// Names of the columns whose values are in the names of folders.
     pub partition_columns: Vec<String>,
-    /// When the schema was made and changed, in milliseconds since 1970.
-    pub changes: Vec<i64>,
+    /// When the table was made, and how its columns changed since.
+    pub evolution: Vec<SchemaChange>,
+}
+
+/// One change of a table's columns; the first is its making.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SchemaChange {
+    /// Milliseconds since 1970.
+    pub time: i64,
+    /// Columns that came, or the new form of changed ones.
+    pub added: Vec<ColumnSchema>,
+    /// Columns that went, or the old form of changed ones.
+    pub removed: Vec<ColumnSchema>,
 }
 
 impl TableSchema {
@@ -49,6 +60,24 @@ impl TableSchema {
         required(table, 0, "a table in the schema file")
     }
 
+    /// The columns as they were at a time, in milliseconds since 1970.
+    pub fn columns_at(&self, time: i64) -> Vec<ColumnSchema> {
+        let mut columns = self.columns.clone();
+        for change in self.evolution.iter().rev().take_while(|change| change.time > time) {
+            columns.retain(|column| !change.added.iter().any(|added| added.column_id == column.column_id));
+            // Releases that keep dropped columns mark them as invisible.
+            columns.retain(|column| !change.removed.iter().any(|old| old.column_id == column.column_id));
+            columns
+                .extend(change.removed.iter().map(|old| ColumnSchema { is_invisible: false, ..old.clone() }));
+        }
+        columns
+    }
+
+    /// When the table was made, in milliseconds since 1970.
+    pub fn made(&self) -> Option<i64> {
+        self.evolution.first().map(|change| change.time).filter(|time| *time > 0)
+    }
+
     fn parse_table(reader: &mut Reader<'_>) -> Parsed<Self> {
         let at = reader.position();
         let mut table = Self::default();
@@ -57,7 +86,7 @@ impl TableSchema {
             match field.id {
                 1 => table.table_id = reader.text(field)?.to_string(),
                 2 => columns = Some(parse_columns(reader, field)?),
-                3 => table.changes = reader.structure_field(field, |reader| changes(reader))?,
+                3 => table.evolution = reader.structure_field(field, |reader| changes(reader))?,
                 4 => {
                     let pairs = reader.text_map(field)?;
                     table.properties =
@@ -84,25 +113,28 @@ impl TableSchema {
     }
 }
 
-fn changes(reader: &mut Reader<'_>) -> Parsed<Vec<i64>> {
-    let mut times = Vec::new();
+fn changes(reader: &mut Reader<'_>) -> Parsed<Vec<SchemaChange>> {
+    let mut changes = Vec::new();
     reader.structure(|reader, field| {
         if field.id != 1 {
             return Ok(false);
         }
-        times = reader.list(field, wire::STRUCT, |reader| {
-            let mut time = 0;
+        changes = reader.list(field, wire::STRUCT, |reader| {
+            let mut change = SchemaChange::default();
             reader.structure(|reader, field| {
-                if field.id == 1 {
-                    time = reader.i64(field)?;
+                match field.id {
+                    1 => change.time = reader.i64(field)?,
+                    2 => change.added = parse_columns(reader, field)?,
+                    3 => change.removed = parse_columns(reader, field)?,
+                    _ => return Ok(false),
                 }
-                Ok(field.id == 1)
+                Ok(true)
             })?;
-            Ok(time)
+            Ok(change)
         })?;
         Ok(true)
     })?;
-    Ok(times)
+    Ok(changes)
 }
 
 /// The shape of bucketing and partitioning: 1 columns, 2 a number.

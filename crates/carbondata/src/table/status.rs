@@ -48,7 +48,13 @@ pub struct SegmentStatus {
     /// Which file says what was deleted; only that of the first segment counts.
     #[serde(rename = "updateStatusFileName")]
     pub update_status_file: Option<String>,
-    /// `false` hides a segment of 1.x.
+    /// When it was first changed by an update, a delete or the drop of a partition.
+    #[serde(rename = "updateDeltaStartTimestamp")]
+    pub update_start: Option<String>,
+    /// When it was last changed so.
+    #[serde(rename = "updateDeltaEndTimestamp")]
+    pub update_end: Option<String>,
+    /// `false` hides a segment of 1.x, and one whose files were cleaned away.
     pub visibility: Option<String>,
 }
 
@@ -58,6 +64,24 @@ impl SegmentStatus {
         let is_visible = self.visibility.as_deref().is_none_or(|text| !text.eq_ignore_ascii_case("false"));
         let states = ["Success", "Partial Success", "Marked for Update", "Streaming", "Streaming Finish"];
         is_visible && states.contains(&self.status.as_str())
+    }
+}
+
+impl SegmentStatus {
+    /// Whether its rows are, or once were, part of the table.
+    pub(crate) fn was_readable(&self) -> bool {
+        let states = ["Compacted", "Marked for Delete"];
+        self.is_readable() || states.contains(&self.status.as_str())
+    }
+
+    /// Whether it holds rows of a stream.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.file_format.as_deref().is_some_and(|format| format.eq_ignore_ascii_case("row_v1"))
+    }
+
+    /// Whether the load brought no rows.
+    pub(crate) fn has_no_data(&self) -> bool {
+        self.data_bytes.as_deref() == Some("0")
     }
 }
 
@@ -72,6 +96,21 @@ pub(crate) struct SegmentFolder {
     pub merge_file: Option<String>,
     #[serde(rename = "isRelative")]
     pub is_relative: bool,
+}
+
+impl SegmentFolder {
+    /// Whether its rows count: those of a dropped partition are gone, and so may be its folder.
+    pub fn is_live(&self) -> bool {
+        self.status.as_deref().is_none_or(|status| status == "Success")
+    }
+
+    /// The files in it that count.
+    pub fn index_names(&self) -> Vec<String> {
+        match &self.merge_file {
+            Some(name) => vec![name.clone()],
+            None => self.files.clone(),
+        }
+    }
 }
 
 /// `segments/<id>_<time>.segment`.
@@ -100,6 +139,19 @@ pub(crate) struct BlockUpdate {
     pub stamps: Option<Vec<String>>,
     #[serde(rename = "segmentStatus")]
     pub status: Option<String>,
+}
+
+impl BlockUpdate {
+    /// Whether the whole data file is no longer part of the table.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.status.as_deref(), Some("Marked for Delete" | "Compacted"))
+    }
+
+    /// All stamps of delta files that it lists.
+    pub fn stamps_listed(&self) -> Vec<i64> {
+        let texts = self.stamps.iter().flatten().chain(&self.start).chain(&self.end);
+        texts.filter_map(|text| text.parse().ok()).collect()
+    }
 }
 
 /// `*.deletedelta`.

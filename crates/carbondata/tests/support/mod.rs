@@ -10,6 +10,7 @@
 )]
 
 pub mod cells;
+pub mod tables;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
-pub use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus};
+pub use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, OutsideFolders, SegmentStatus};
 use pilaster_core::{DatasetRef, Error, Result, SourceRef};
 
 use crate::detect::Format;
@@ -67,6 +67,7 @@ impl Driver for CarbonData {
 #[derive(Debug, Clone, Default)]
 pub struct CarbonOptions {
     segments: Option<Vec<String>>,
+    outside: OutsideFolders,
 }
 
 impl CarbonOptions {
@@ -74,6 +75,13 @@ impl CarbonOptions {
     #[must_use]
     pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
         self.segments = segments;
+        self
+    }
+
+    /// Where folders may lie that a table names and that are not its own: segments that were added by their path.
+    #[must_use]
+    pub fn with_outside(mut self, outside: OutsideFolders) -> Self {
+        self.outside = outside;
         self
     }
 }
@@ -93,11 +101,40 @@ impl OpenOptions {
 
     /// How tables are opened.
     fn carbon_table(&self) -> Result<CarbonTableOptions> {
-        if let Some(time) = self.as_of() {
-            return Err(Error::unsupported(format!("a CarbonData table as of an earlier time ({time})")));
-        }
         Ok(CarbonTableOptions::default()
             .with_limits(self.limits().clone())
-            .with_segments(self.carbondata().segments.clone()))
+            .with_segments(self.carbondata().segments.clone())
+            .with_as_of(self.as_of().map(parse_as_of).transpose()?)
+            .with_outside(self.carbondata().outside.clone()))
+    }
+}
+
+/// Milliseconds since 1970, as a number; or a wall-clock time, UTC unless it names a zone.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::InvalidInput`] if it is neither.
+pub fn parse_as_of(text: &str) -> Result<i64> {
+    if let Ok(milliseconds) = text.parse::<i64>() {
+        return Ok(milliseconds);
+    }
+    let nanos = arrow_cast::parse::string_to_timestamp_nanos(text).map_err(|_| {
+        let expected = "milliseconds since 1970 or a time such as 2024-05-31T12:00:00";
+        Error::invalid(format!("--as-of takes {expected}, not \"{text}\""))
+    })?;
+    Ok(nanos.div_euclid(1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_number_or_a_clock() {
+        assert_eq!(parse_as_of("1794732568199").unwrap(), 1_794_732_568_199);
+        assert_eq!(parse_as_of("1970-01-01T00:00:01.005").unwrap(), 1005);
+        assert_eq!(parse_as_of("1970-01-01T02:00:00+02:00").unwrap(), 0);
+        for text in ["yesterday", ""] {
+            assert!(parse_as_of(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,0 +1,346 @@
+//! From segments to data files: folders, index files, dictionaries, deleted rows.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pilaster_core::error::AtPosition;
+use pilaster_core::{Error, Limits, Result};
+
+use super::deletes::{Deletes, is_missing};
+use super::dictionary::read_dictionary;
+use super::lazy::LazySource;
+use super::live::Live;
+use super::open::{FACT, OpenedTable, open_path, sorted_names};
+use super::options::{CarbonTableOptions, inside};
+use super::part::{ColumnOrigin, Part};
+use super::schema::TableSchema;
+use super::status::{SegmentFile, SegmentFolder, SegmentStatus, checked_id, checked_name, read_json};
+use super::values::{default_value, partition_value, unescape};
+use crate::file::layout::CarbonFile;
+use crate::file::page::words::{WordsRef, code_bytes};
+use crate::file::stream::open_stream;
+use crate::file::{ColumnNode, IndexFile};
+use crate::legacy::{cardinalities, open_legacy};
+use crate::messages::{BlockIndex, parse_stream_index};
+
+pub(crate) const SEGMENT_PART: &str = "carbondata segment file";
+const STREAM_PART: &str = "carbondata stream";
+
+/// A segment in another format, which was added to the table by its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignSegment {
+    /// Its id.
+    pub id: String,
+    /// `parquet`, `orc` or another.
+    pub format: String,
+    /// Its data files.
+    pub files: Vec<PathBuf>,
+}
+
+/// A table being opened.
+pub(crate) struct Opener<'a> {
+    pub table: &'a Path,
+    pub options: &'a CarbonTableOptions,
+    pub schema: TableSchema,
+    pub columns: Vec<ColumnNode>,
+    pub parts: Vec<Part>,
+    pub deletes: Deletes,
+    /// When other deletes began to count, if the table is opened as of an earlier time.
+    pub next_deletes: Option<i64>,
+    foreign: Vec<ForeignSegment>,
+    /// By column id.
+    dictionaries: HashMap<String, WordsRef>,
+}
+
+/// The index files among `names`: merged ones, if there are any, else all others.
+pub(crate) fn read_indexes<'a>(
+    folder: &Path,
+    names: impl Iterator<Item = &'a str> + Clone,
+    limits: &Limits,
+) -> Result<Vec<IndexFile>> {
+    let mut indexes = Vec::new();
+    for name in names.clone().filter(|name| name.ends_with(".carbonindexmerge")) {
+        indexes.extend(IndexFile::open_merged(&open_path(&folder.join(name))?, limits)?);
+    }
+    if indexes.is_empty() {
+        for name in names.filter(|name| name.ends_with(".carbonindex")) {
+            indexes.push(IndexFile::open(&open_path(&folder.join(name))?, limits)?);
+        }
+    }
+    Ok(indexes)
+}
+
+impl<'a> Opener<'a> {
+    pub fn new(
+        table: &'a Path,
+        options: &'a CarbonTableOptions,
+        schema: TableSchema,
+        columns: Vec<ColumnNode>,
+    ) -> Self {
+        Self {
+            table,
+            options,
+            schema,
+            columns,
+            parts: Vec::new(),
+            deletes: Deletes::default(),
+            next_deletes: None,
+            foreign: Vec::new(),
+            dictionaries: HashMap::new(),
+        }
+    }
+
+    pub fn finish(self, segments: Vec<SegmentStatus>) -> OpenedTable {
+        let Self { schema, columns, mut parts, foreign, .. } = self;
+        let mut row = 0u64;
+        for part in &mut parts {
+            part.first_row = row;
+            row = part.rows().end;
+        }
+        OpenedTable { schema, columns, segments, parts, foreign }
+    }
+
+    pub fn segment(&mut self, segment: &SegmentStatus) -> Result<()> {
+        let id = checked_id(&segment.id)?;
+        if segment.is_stream() {
+            return self.stream(id);
+        }
+        let format = segment.file_format.as_deref().unwrap_or("columnar_v3");
+        let is_foreign = !format.eq_ignore_ascii_case("columnar_v3");
+        if is_foreign && !self.options.leaves_out_foreign {
+            let place = segment.path.as_deref().unwrap_or("its folder");
+            return Err(Error::unsupported(format!(
+                "segment {id} is {format} in {place}: open it by itself, and the others by their numbers"
+            )));
+        }
+        let Some(name) = segment.segment_file.as_deref().filter(|name| !name.is_empty()) else {
+            let folder = self.table.join(FACT).join(format!("Segment_{id}"));
+            let names = sorted_names(&folder)?;
+            let indexes = read_indexes(&folder, names.iter().map(String::as_str), &self.options.limits)?;
+            return self.add_indexes(id, &folder, &indexes, &[]);
+        };
+        let path = self.table.join("Metadata/segments").join(checked_name(name)?);
+        let file: SegmentFile = read_json(&open_path(&path)?, SEGMENT_PART)?;
+        let place = path.display().to_string();
+        for (location, folder) in file.folders.iter().filter(|(_, folder)| folder.is_live()) {
+            let path = self.folder_path(location, folder).at(&place, 0, SEGMENT_PART)?;
+            if is_foreign {
+                self.add_foreign(id, format, &path, folder).at(&place, 0, SEGMENT_PART)?;
+            } else {
+                self.folder(id, &path, folder).at(&place, 0, SEGMENT_PART)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a folder of a segment lies.
+    fn folder_path(&self, location: &str, folder: &SegmentFolder) -> Result<PathBuf> {
+        if folder.is_relative {
+            return Ok(self.table.join(inside(location)?));
+        }
+        self.options.outside.find(location)
+    }
+
+    fn add_foreign(&mut self, id: &str, format: &str, path: &Path, folder: &SegmentFolder) -> Result<()> {
+        let names = folder.files.iter().map(|name| Ok(path.join(checked_name(name)?)));
+        let files = names.collect::<Result<_>>()?;
+        self.foreign.push(ForeignSegment { id: id.to_string(), format: format.to_lowercase(), files });
+        Ok(())
+    }
+
+    /// The files of a streaming segment, up to the bytes that its index says are whole.
+    fn stream(&mut self, segment: &str) -> Result<()> {
+        let folder = self.table.join(FACT).join(format!("Segment_{segment}"));
+        if !folder.is_dir() {
+            // Nothing has been written into it yet.
+            return Ok(());
+        }
+        let limits = &self.options.limits;
+        for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbonindex")) {
+            let index = open_path(&folder.join(name))?;
+            limits.metadata(index.size()).at(index.name(), 0, STREAM_PART)?;
+            let bytes = index.read_at(0..index.size())?;
+            for (name, size) in parse_stream_index(&bytes).at(index.name(), 0, STREAM_PART)? {
+                let source = open_path(&folder.join(checked_name(&name)?))?;
+                let valid = u64::try_from(size).unwrap_or(u64::MAX);
+                if valid > source.size() {
+                    let error = Error::corrupt(format!("{size} bytes, as the index says"), source.size());
+                    return Err(error.at(source.name(), source.size(), STREAM_PART));
+                }
+                let file = open_stream(source, limits.clone(), valid)?;
+                self.add_file(segment, file, Vec::new(), &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn folder(&mut self, segment: &str, path: &Path, folder: &SegmentFolder) -> Result<()> {
+        let names = folder.index_names();
+        let names: Vec<_> = names.iter().map(|name| checked_name(name)).collect::<Result<_>>()?;
+        let indexes = read_indexes(path, names.into_iter(), &self.options.limits)?;
+        self.add_indexes(segment, path, &indexes, &folder.partitions)
+    }
+
+    /// Adds the data files that index files name.
+    pub fn add_indexes(
+        &mut self,
+        segment: &str,
+        folder: &Path,
+        indexes: &[IndexFile],
+        partitions: &[String],
+    ) -> Result<()> {
+        for index in indexes {
+            let mut order: Vec<&str> = Vec::new();
+            let mut files: HashMap<&str, Vec<&BlockIndex>> = HashMap::new();
+            for block in &index.blocklets {
+                // Old releases put the path of a temporary folder before the name.
+                let name = block.file_name.rsplit(['/', '\\']).next().unwrap_or_default();
+                let blocks = files.entry(checked_name(name)?).or_default();
+                if blocks.is_empty() {
+                    order.push(name);
+                }
+                blocks.push(block);
+            }
+            let as_of = self.options.as_of;
+            for name in order.into_iter().filter(|name| !is_too_new(name, as_of)) {
+                let blocks = files.remove(name).unwrap_or_default();
+                let file = self.indexed_file(&folder.join(name), index, &blocks)?;
+                if let Some(deleted) = self.deleted(segment, folder, name, &file)? {
+                    self.add_file(segment, file, deleted, partitions)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A data file as its index describes it.
+    fn indexed_file(&mut self, path: &Path, index: &IndexFile, blocks: &[&BlockIndex]) -> Result<CarbonFile> {
+        let limits = self.options.limits.clone();
+        if index.header.version < 3 {
+            let mut file = open_legacy(open_path(path)?, limits)?;
+            let cardinalities = cardinalities(&file).to_vec();
+            self.add_dictionaries(&mut file, &cardinalities)?;
+            return Ok(file);
+        }
+        let size = match blocks.first().and_then(|block| block.file_size) {
+            Some(size) => u64::try_from(size).unwrap_or(0),
+            None => open_path(path)?.size(),
+        };
+        let source = Arc::new(LazySource::new(path.display().to_string(), size));
+        let mut file = CarbonFile::from_index(source, limits, &index.header, blocks)?;
+        self.add_dictionaries(&mut file, &index.header.cardinalities)?;
+        Ok(file)
+    }
+
+    /// The deleted rows of a data file, ascending; `None` if all of it is gone.
+    fn deleted(
+        &self,
+        segment: &str,
+        folder: &Path,
+        name: &str,
+        file: &CarbonFile,
+    ) -> Result<Option<Vec<u64>>> {
+        let deleted = self.deletes.of_file(segment, folder, name, file);
+        match (deleted, self.next_deletes) {
+            (Err(error), Some(next)) if is_missing(&error) => Err(Error::invalid(format!(
+                "the rows that were deleted by then are no longer listed ({error}); an earlier time that can be given is {next}"
+            ))),
+            (deleted, _) => deleted,
+        }
+    }
+
+    /// Gives a file the dictionaries of the table that its columns need.
+    fn add_dictionaries(&mut self, file: &mut CarbonFile, cardinalities: &[i32]) -> Result<()> {
+        // Without its table's metadata a folder has no dictionaries.
+        if self.schema.table_id.is_empty() {
+            return file.refuse_missing_dictionaries();
+        }
+        let mut leaves = Vec::new();
+        file.columns.iter().for_each(|column| leaves_of(column, &mut leaves));
+        let mut found = HashMap::new();
+        for (chunk, column) in file.global_columns() {
+            let Some(node) = leaves.iter().find(|node| node.chunk == chunk) else { continue };
+            let words = match self.dictionaries.get(&column.column_id) {
+                Some(words) => Arc::clone(words),
+                None => {
+                    let metadata = self.table.join("Metadata");
+                    let words = read_dictionary(&metadata, &column.column_id, node, &self.options.limits)?;
+                    self.dictionaries.insert(column.column_id.clone(), Arc::clone(&words));
+                    words
+                }
+            };
+            let Some(cardinality) = cardinalities.get(chunk) else {
+                let error = Error::corrupt(format!("the cardinality of column {:?}", column.name), "none");
+                return Err(error.at(file.name(), 0, "carbondata index"));
+            };
+            found.insert(chunk, (words, code_bytes(*cardinality)));
+        }
+        file.dictionaries = found;
+        file.refuse_missing_dictionaries()
+    }
+
+    pub fn add_file(
+        &mut self,
+        segment: &str,
+        file: CarbonFile,
+        deleted: Vec<u64>,
+        partitions: &[String],
+    ) -> Result<()> {
+        let by_id: HashMap<&str, usize> = file
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, node)| {
+                Some((file.header.columns.get(node.chunk)?.column_id.as_str(), index))
+            })
+            .collect();
+        let values: HashMap<String, &str> = partitions
+            .iter()
+            .filter_map(|text| text.split_once('='))
+            .map(|(name, value)| (unescape(name).to_lowercase(), value))
+            .collect();
+        let origins = self
+            .columns
+            .iter()
+            .map(|node| {
+                let Some(column) = self.schema.columns.get(node.chunk) else {
+                    return Err(Error::invalid("a column without a schema"));
+                };
+                if let Some(value) = values.get(node.field.name()) {
+                    return Ok(ColumnOrigin::Constant(partition_value(node, value)?));
+                }
+                match by_id.get(column.column_id.as_str()) {
+                    Some(index) => Ok(ColumnOrigin::File(*index)),
+                    None => Ok(ColumnOrigin::Constant(default_value(node, column.default_value.as_deref())?)),
+                }
+            })
+            .collect::<Result<_>>()?;
+        let live = Live::new(file.rows, &deleted);
+        self.parts.push(Part {
+            segment: segment.to_string(),
+            file: Arc::new(file),
+            live,
+            origins,
+            first_row: 0,
+        });
+        Ok(())
+    }
+}
+
+/// Whether a data file came after the time the table is opened at: updates of 1.x put their new rows into the segment they
+/// change.
+fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
+    let stem = name.strip_suffix(".carbondata").unwrap_or(name);
+    let stem = stem.rsplit_once('-').and_then(|(_, stamp)| stamp.split('.').next());
+    let stamp = stem.and_then(|stamp| stamp.parse::<i64>().ok());
+    matches!((stamp, as_of), (Some(stamp), Some(time)) if stamp > time)
+}
+
+/// The nodes without children below a column.
+fn leaves_of<'a>(node: &'a ColumnNode, leaves: &mut Vec<&'a ColumnNode>) {
+    if node.children.is_empty() {
+        leaves.push(node);
+    }
+    node.children.iter().for_each(|child| leaves_of(child, leaves));
+}
