@@ -8,8 +8,8 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
-    VerifyReport,
+    BatchReader, Dataset, Error, Literal, Partition, Progress, Result, RowRanges, Scan, ScanRequest, Split,
+    VerifyDepth, VerifyReport,
 };
 
 use super::cursor::{PlannedParts, TableCursor};
@@ -254,6 +254,29 @@ impl Dataset for CarbonTable {
             }
         }
         Ok(splits)
+    }
+
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        let inner = &*self.0;
+        let names = &inner.table.partition_columns;
+        let columns: Vec<_> = names.iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
+        let mut partitions: Vec<Partition> = Vec::new();
+        for part in &inner.parts {
+            let value = |column: &usize| match part.origins.get(*column)? {
+                ColumnOrigin::Constant(value) => Some((*column, Literal::from_array(value.as_ref(), 0))),
+                ColumnOrigin::File(_) => None,
+            };
+            let Some(values) = columns.iter().map(value).collect::<Option<Vec<_>>>() else {
+                return Ok(Vec::new());
+            };
+            let rows = RowRanges::one(part.rows());
+            match partitions.iter_mut().find(|partition| partition.values == values) {
+                Some(partition) => partition.rows = partition.rows.union(&rows),
+                None => partitions.push(Partition { values, rows }),
+            }
+        }
+        // All rows in one partition without values are no partitions.
+        Ok(if columns.is_empty() { Vec::new() } else { partitions })
     }
 
     fn scan(&self) -> Scan<'_> {
