@@ -12,6 +12,7 @@
 //! Opening reads metadata and index files alone. See `docs/formats/carbondata-table.md`.
 
 mod as_of;
+mod buckets;
 mod cursor;
 mod deletes;
 mod dictionary;

@@ -1,6 +1,7 @@
 //! From a table's folder to its segments: what is part of it, now or at an earlier time.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::source::open_source;
@@ -8,6 +9,7 @@ use pilaster_core::{Error, Result, SourceRef};
 
 use super::as_of::{History, Past};
 use super::deletes::Deletes;
+use super::lazy::ReadCounts;
 use super::opener::{ForeignSegment, Opener, read_indexes};
 use super::options::CarbonTableOptions;
 use super::part::Part;
@@ -31,6 +33,7 @@ pub(crate) struct OpenedTable {
     pub parts: Vec<Part>,
     /// Segments in other formats, which were left out.
     pub foreign: Vec<ForeignSegment>,
+    pub read: Arc<ReadCounts>,
 }
 
 pub(crate) fn open_path(path: &Path) -> Result<SourceRef> {

@@ -9,7 +9,7 @@ use pilaster_core::{Error, Limits, Result};
 
 use super::deletes::{Deletes, is_missing};
 use super::dictionary::read_dictionary;
-use super::lazy::LazySource;
+use super::lazy::{LazySource, ReadCounts};
 use super::live::Live;
 use super::open::{FACT, OpenedTable, open_path, sorted_names};
 use super::options::{CarbonTableOptions, inside};
@@ -49,6 +49,7 @@ pub(crate) struct Opener<'a> {
     /// When other deletes began to count, if the table is opened as of an earlier time.
     pub next_deletes: Option<i64>,
     foreign: Vec<ForeignSegment>,
+    read: Arc<ReadCounts>,
     /// By column id.
     dictionaries: HashMap<String, WordsRef>,
 }
@@ -87,18 +88,19 @@ impl<'a> Opener<'a> {
             deletes: Deletes::default(),
             next_deletes: None,
             foreign: Vec::new(),
+            read: Arc::default(),
             dictionaries: HashMap::new(),
         }
     }
 
     pub fn finish(self, segments: Vec<SegmentStatus>) -> OpenedTable {
-        let Self { schema, columns, mut parts, foreign, .. } = self;
+        let Self { schema, columns, mut parts, foreign, read, .. } = self;
         let mut row = 0u64;
         for part in &mut parts {
             part.first_row = row;
             row = part.rows().end;
         }
-        OpenedTable { schema, columns, segments, parts, foreign }
+        OpenedTable { schema, columns, segments, parts, foreign, read }
     }
 
     pub fn segment(&mut self, segment: &SegmentStatus) -> Result<()> {
@@ -128,7 +130,12 @@ impl<'a> Opener<'a> {
             if is_foreign {
                 self.add_foreign(id, format, &path, folder).at(&place, 0, SEGMENT_PART)?;
             } else {
+                let before = self.parts.len();
                 self.folder(id, &path, folder).at(&place, 0, SEGMENT_PART)?;
+                if !folder.is_relative {
+                    // Nobody has spread the rows of what was added from elsewhere.
+                    self.parts.iter_mut().skip(before).for_each(|part| part.bucket = None);
+                }
             }
         }
         Ok(())
@@ -208,6 +215,9 @@ impl<'a> Opener<'a> {
                 let file = self.indexed_file(&folder.join(name), index, &blocks)?;
                 if let Some(deleted) = self.deleted(segment, folder, name, &file)? {
                     self.add_file(segment, file, deleted, partitions)?;
+                    if let Some(part) = self.parts.last_mut() {
+                        part.bucket = bucket_of(name, index);
+                    }
                 }
             }
         }
@@ -218,7 +228,9 @@ impl<'a> Opener<'a> {
     fn indexed_file(&mut self, path: &Path, index: &IndexFile, blocks: &[&BlockIndex]) -> Result<CarbonFile> {
         let limits = self.options.limits.clone();
         if index.header.version < 3 {
-            let mut file = open_legacy(open_path(path)?, limits)?;
+            let size = std::fs::metadata(path).at(&path.display().to_string(), 0, "")?.len();
+            let source = Arc::new(LazySource::new(path.display().to_string(), size, Arc::clone(&self.read)));
+            let mut file = open_legacy(source, limits)?;
             let cardinalities = cardinalities(&file).to_vec();
             self.add_dictionaries(&mut file, &cardinalities)?;
             return Ok(file);
@@ -227,7 +239,7 @@ impl<'a> Opener<'a> {
             Some(size) => u64::try_from(size).unwrap_or(0),
             None => open_path(path)?.size(),
         };
-        let source = Arc::new(LazySource::new(path.display().to_string(), size));
+        let source = Arc::new(LazySource::new(path.display().to_string(), size, Arc::clone(&self.read)));
         let mut file = CarbonFile::from_index(source, limits, &index.header, blocks)?;
         self.add_dictionaries(&mut file, &index.header.cardinalities)?;
         Ok(file)
@@ -322,10 +334,19 @@ impl<'a> Opener<'a> {
             file: Arc::new(file),
             live,
             origins,
+            bucket: None,
             first_row: 0,
         });
         Ok(())
     }
+}
+
+/// The bucket of a data file that release 2 wrote, which alone puts the codec into its name: others hash otherwise.
+fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
+    let stem = name.strip_suffix(".carbondata").and_then(|stem| stem.rsplit_once('-'));
+    let has_codec = stem.is_some_and(|(_, stamp)| stamp.contains('.'));
+    let bucket = index.header.bucket.filter(|_| has_codec && index.header.cardinalities.is_empty())?;
+    u32::try_from(bucket).ok()
 }
 
 /// Whether a data file came after the time the table is opened at: updates of 1.x put their new rows into the segment they

@@ -2,17 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
     BatchReader, Dataset, Error, Literal, Partition, Progress, Result, RowRanges, Scan, ScanRequest, Split,
     VerifyDepth, VerifyReport,
 };
 
+use super::buckets::Buckets;
 use super::cursor::{PlannedParts, TableCursor};
+use super::lazy::ReadCounts;
 use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
 use super::opener::ForeignSegment;
 use super::options::CarbonTableOptions;
@@ -23,6 +27,7 @@ use crate::file::cursor::KnownChunks;
 use crate::file::layout::CarbonFile;
 use crate::file::prune::prune;
 use crate::file::{describe, verify};
+use crate::legacy::keys;
 
 /// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
 /// read; what their index files say is kept.
@@ -39,6 +44,16 @@ struct Inner {
     segments: Vec<SegmentStatus>,
     parts: Vec<Arc<Part>>,
     foreign: Vec<ForeignSegment>,
+    read: Arc<ReadCounts>,
+}
+
+impl Inner {
+    /// The buckets that may hold a match, if the predicate says so.
+    fn buckets(&self, bound: &BoundPredicate) -> Option<Vec<u32>> {
+        let (columns, count) = Buckets::of(&self.table)?;
+        let columns: Option<Vec<_>> = columns.iter().map(|name| self.schema.index_of(name).ok()).collect();
+        Buckets::matching(&columns?, count, bound)
+    }
 }
 
 /// Whether a folder is a table: it has a schema file, or data files of its own.
@@ -91,7 +106,7 @@ impl CarbonTable {
         } else {
             open_bare(folder, options)?
         };
-        let OpenedTable { schema: table, columns, segments, parts, foreign } = opened;
+        let OpenedTable { schema: table, columns, segments, parts, foreign, read } = opened;
         let fields: Vec<_> = columns.iter().map(|column| Arc::clone(&column.field)).collect();
         Ok(Self(Arc::new(Inner {
             name: folder.display().to_string(),
@@ -102,6 +117,7 @@ impl CarbonTable {
             segments,
             parts: parts.into_iter().map(Arc::new).collect(),
             foreign,
+            read,
         })))
     }
 
@@ -125,6 +141,12 @@ impl CarbonTable {
         self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.live.count()).sum()
     }
 
+    /// How many data files were opened since the table was, and how many of their bytes were read: planning needs none.
+    pub fn data_read(&self) -> (u64, u64) {
+        let read = &self.0.read;
+        (read.files.load(Ordering::Relaxed), read.bytes.load(Ordering::Relaxed))
+    }
+
     fn rows(&self) -> u64 {
         self.0.parts.last().map_or(0, |part| part.rows().end)
     }
@@ -139,6 +161,7 @@ impl CarbonTable {
         let bound = predicate.bind(&inner.schema)?;
         let names = predicate.columns();
         let columns: Vec<_> = names.into_iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
+        let buckets = inner.buckets(&bound);
         let mut planned = Vec::with_capacity(inner.parts.len());
         let mut kept = Vec::new();
         for part in &inner.parts {
@@ -150,7 +173,13 @@ impl CarbonTable {
                     rows.start.saturating_sub(part.first_row)..rows.end.saturating_sub(part.first_row)
                 })
                 .collect();
-            let physical = part.live.physical_ranges(&local);
+            let mut physical = part.live.physical_ranges(&local);
+            if buckets.as_ref().is_some_and(|buckets| !part.may_be_in(buckets)) {
+                physical = RowRanges::none();
+            }
+            if let Some(rows) = keys::rows(&part.file, &bound, &|node| part.column_of(node, &inner.schema)) {
+                physical = physical.intersect(&rows);
+            }
             let in_file: Vec<_> = columns
                 .iter()
                 .filter_map(|column| match part.origins.get(*column)? {
