@@ -1,4 +1,4 @@
-//! The Thrift compact protocol: bare structs, read field by field.
+//! The Thrift compact protocol: bare structs, read and written field by field.
 //!
 //! ```text
 //! struct   field field … 00
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Formats describe their structs by hand: [`Reader::structure`] hands over each field, and what nobody takes is skipped.
-//! That keeps every field optional, as it is on the wire, and copies nothing.
+//! That keeps every field optional, as it is on the wire, and copies nothing. [`Writer`] is its twin.
 //!
 //! ```
 //! use pilaster_encoding::thrift::Reader;
@@ -33,8 +33,10 @@
 //! ```
 
 mod reader;
+mod writer;
 
 pub use reader::{Field, Reader};
+pub use writer::{Writer, put_binary, put_number};
 
 /// Types of fields and elements on the wire.
 pub mod wire {

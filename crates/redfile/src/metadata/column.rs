@@ -5,7 +5,7 @@ use pilaster_encoding::{DecodeError, Result};
 use super::enums::{Compression, Encoding, PhysicalType};
 use super::schema_element::{KeyValue, located};
 use super::{missing, parse_key_values, put_key_values};
-use crate::thrift::{Reader, Writer, checked_structure, string, string_value, wire};
+use crate::thrift::{Reader, Writer, checked_structure, finish_with_crc, string, string_value, wire};
 
 /// What is known of the values of a chunk or a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -186,7 +186,7 @@ impl ColumnMetadata {
             writer.structure(11, |out| statistics.write(out));
         }
         if with_crc {
-            writer.finish_with_crc(12);
+            finish_with_crc(writer, 12);
         } else {
             writer.finish();
         }

@@ -12,7 +12,7 @@ use pilaster_encoding::checksum::crc32;
 use super::column::RowGroup;
 use super::schema_element::{KeyValue, SchemaElement};
 use super::{missing, parse_key_values, put_key_values};
-use crate::thrift::{Reader, Writer, checked_structure, string, wire};
+use crate::thrift::{Reader, Writer, checked_structure, finish_with_long_crc, string, wire};
 
 /// First and last bytes of a file.
 pub const MAGIC: [u8; 4] = *b"RED1";
@@ -147,7 +147,7 @@ impl FileMetadata {
             writer.i32(10, set);
         }
         if self.promises(checksums::FILE) {
-            writer.finish_with_long_crc(6);
+            finish_with_long_crc(writer, 6);
         } else {
             writer.finish();
         }

@@ -6,7 +6,7 @@ use super::column::Statistics;
 use super::enums::{Compression, Encoding, PageType};
 use super::missing;
 use super::schema_element::located;
-use crate::thrift::{Reader, Writer, checked_structure, wire};
+use crate::thrift::{Reader, Writer, checked_structure, finish_with_crc, wire};
 
 /// What stands before the body of a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +108,7 @@ impl PageHeader {
             writer.i32(7, codec.number());
         }
         if with_crc {
-            writer.finish_with_crc(8);
+            finish_with_crc(writer, 8);
         } else {
             writer.finish();
         }

@@ -1,11 +1,8 @@
 //! The Thrift compact protocol as this format has it: one way of writing only, and structs that end with a checksum.
 
-mod writer;
-
 use pilaster_encoding::checksum::crc32;
-pub(crate) use pilaster_encoding::thrift::{Field, Reader, wire};
+pub(crate) use pilaster_encoding::thrift::{Field, Reader, Writer, put_binary, wire};
 use pilaster_encoding::{DecodeError, Result};
-pub(crate) use writer::{Writer, put_binary};
 
 /// Text of its own in a list.
 pub(crate) fn string_value(reader: &mut Reader<'_>) -> Result<String> {
@@ -36,4 +33,18 @@ pub(crate) fn checked_structure<'a>(
     }
     reader.end()?;
     Ok(true)
+}
+
+/// Ends a struct with the checksum of everything before it. The header is short where the id allows.
+pub(crate) fn finish_with_crc(mut writer: Writer<'_>, id: i16) {
+    let crc = crc32(writer.written()).cast_signed();
+    writer.i32(id, crc);
+    writer.finish();
+}
+
+/// As [`finish_with_crc`], always with the long header.
+pub(crate) fn finish_with_long_crc(mut writer: Writer<'_>, id: i16) {
+    let crc = crc32(writer.written()).cast_signed();
+    writer.i32_with_long_header(id, crc);
+    writer.finish();
 }
