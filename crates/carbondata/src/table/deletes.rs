@@ -1,6 +1,6 @@
 //! Which rows of a data file were deleted: the update status says which delta files count, they list the rows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, ErrorKind, Result};
@@ -16,13 +16,20 @@ const DELTA_PART: &str = "carbondata delete delta";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deletes {
     updates: Vec<BlockUpdate>,
+    /// Every delta file counts, because nothing says which do.
+    all_deltas: bool,
 }
 
 impl Deletes {
     /// Reads an update status file of the folder `Metadata`.
     pub fn read(metadata: &Path, name: &str) -> Result<Self> {
         let path = metadata.join(checked_name(name)?);
-        Ok(Self { updates: read_json(&open_path(&path)?, UPDATE_PART)? })
+        Ok(Self { updates: read_json(&open_path(&path)?, UPDATE_PART)?, all_deltas: false })
+    }
+
+    /// Every delta file that lies beside a data file counts: newer ones only add rows to older ones.
+    pub fn every_delta() -> Self {
+        Self { updates: Vec::new(), all_deltas: true }
     }
 
     /// The blocks that were touched.
@@ -38,19 +45,28 @@ impl Deletes {
         name: &str,
         file: &CarbonFile,
     ) -> Result<Option<Vec<u64>>> {
+        let Some(deltas) = self.deltas(segment, folder, name)? else { return Ok(None) };
         let mut rows = Vec::new();
+        for path in deltas {
+            read_delta(&path, file, &mut rows)?;
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(Some(rows))
+    }
+
+    /// The delta files of a data file that count; `None` if all of it is gone.
+    pub fn deltas(&self, segment: &str, folder: &Path, name: &str) -> Result<Option<Vec<PathBuf>>> {
+        let mut paths = if self.all_deltas { all_deltas(folder, name)? } else { Vec::new() };
         for update in self.updates.iter().filter(|u| u.segment == segment && u.data_file == name) {
             if update.is_gone() {
                 return Ok(None);
             }
             for stamp in stamps(folder, update)? {
-                let delta = format!("{}-{stamp}.deletedelta", update.block);
-                read_delta(&folder.join(checked_name(&delta)?), file, &mut rows)?;
+                paths.push(folder.join(checked_name(&format!("{}-{stamp}.deletedelta", update.block))?));
             }
         }
-        rows.sort_unstable();
-        rows.dedup();
-        Ok(Some(rows))
+        Ok(Some(paths))
     }
 }
 
@@ -85,6 +101,14 @@ fn stamps(folder: &Path, update: &BlockUpdate) -> Result<Vec<String>> {
         return Ok(all.into_iter().filter(is_inside).collect());
     }
     Ok(vec![end.to_string()])
+}
+
+/// All delta files of a data file: its name is theirs with another stamp.
+fn all_deltas(folder: &Path, name: &str) -> Result<Vec<PathBuf>> {
+    let stem = name.strip_suffix(".carbondata").unwrap_or(name);
+    let block = stem.rsplit_once('-').map_or(stem, |(block, _)| block);
+    let stamps = stamps_in_folder(folder, block)?;
+    Ok(stamps.iter().map(|stamp| folder.join(format!("{block}-{stamp}.deletedelta"))).collect())
 }
 
 /// The stamps of all delta files of a block, whether they count or not.

@@ -18,18 +18,20 @@ mod deletes;
 mod dictionary;
 mod lazy;
 mod live;
+mod lost;
 mod open;
 mod opener;
 mod options;
 mod part;
 mod reader;
+mod recovery;
 mod schema;
 mod status;
 mod values;
 
 pub use opener::ForeignSegment;
 pub use options::{CarbonTableOptions, OutsideFolders};
-pub use reader::{CarbonTable, find_tables, is_table};
+pub use reader::{CarbonTable, find_tables, has_metadata, is_table};
 pub use schema::{SchemaChange, TableSchema};
 pub use status::SegmentStatus;
 

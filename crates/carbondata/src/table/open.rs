@@ -10,13 +10,14 @@ use pilaster_core::{Error, Result, SourceRef};
 use super::as_of::{History, Past};
 use super::deletes::Deletes;
 use super::lazy::ReadCounts;
+use super::lost::{self, Broken, Lost, is_lost};
 use super::opener::{ForeignSegment, Opener, read_indexes};
 use super::options::CarbonTableOptions;
 use super::part::Part;
+use super::recovery::Recovery;
 use super::schema::TableSchema;
 use super::status::{SegmentStatus, checked_name, read_json};
 use crate::file::ColumnNode;
-use crate::file::layout::CarbonFile;
 use crate::file::types::column_trees;
 
 const STATUS_PART: &str = "carbondata tablestatus";
@@ -34,6 +35,8 @@ pub(crate) struct OpenedTable {
     /// Segments in other formats, which were left out.
     pub foreign: Vec<ForeignSegment>,
     pub read: Arc<ReadCounts>,
+    /// What was worked around.
+    pub broken: Vec<Broken>,
 }
 
 pub(crate) fn open_path(path: &Path) -> Result<SourceRef> {
@@ -67,11 +70,15 @@ pub(crate) fn schema_path(table: &Path) -> Option<PathBuf> {
 }
 
 /// What is part of the table now.
-fn present(folder: &Path, segments: &[SegmentStatus]) -> Result<Past> {
+fn present(folder: &Path, segments: &[SegmentStatus], recovery: &mut Recovery<'_>) -> Result<Past> {
     // Only the first segment names the file that counts.
-    let updates = segments.first().and_then(|segment| segment.update_status_file.as_deref());
-    let deletes = match updates.filter(|name| !name.is_empty()) {
-        Some(name) => Deletes::read(&folder.join("Metadata"), checked_name(name)?)?,
+    let named = segments.first().and_then(|segment| segment.update_status_file.as_deref());
+    let deletes = match named.filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let read = checked_name(name).and_then(|name| Deletes::read(&folder.join("Metadata"), name));
+            let lost = Lost::UpdateStatus { name: name.to_string() };
+            recovery.instead(read, lost, || Ok(Deletes::every_delta()))?
+        }
         None => Deletes::default(),
     };
     let segments = segments.iter().filter(|segment| segment.is_readable()).cloned().collect();
@@ -89,33 +96,59 @@ fn refuse_unknown(wanted: Option<&[String]>, readable: &[SegmentStatus]) -> Resu
     Ok(())
 }
 
-/// Opens the table in `folder`, which has a schema file.
+fn read_schema(folder: &Path, options: &CarbonTableOptions) -> Result<(TableSchema, Vec<ColumnNode>)> {
+    let missing = || {
+        let name = folder.display().to_string();
+        Error::corrupt("a schema file in Metadata", "none").at(&name, 0, SCHEMA_PART)
+    };
+    let source = open_path(&schema_path(folder).ok_or_else(missing)?)?;
+    let mut schema = TableSchema::open(&source, &options.limits)?;
+    if let Some(time) = options.as_of {
+        schema.columns = schema.columns_at(time);
+    }
+    let columns = column_trees(&schema.columns, options.limits.depth).at(source.name(), 0, SCHEMA_PART)?;
+    Ok((schema, columns))
+}
+
+/// Opens the table in `folder`, which has a folder of metadata.
 pub(crate) fn open_table(folder: &Path, options: &CarbonTableOptions) -> Result<OpenedTable> {
-    let name = folder.display().to_string();
-    let missing = || Error::corrupt("a schema file in Metadata", "none").at(&name, 0, SCHEMA_PART);
-    let schema_source = open_path(&schema_path(folder).ok_or_else(missing)?)?;
-    let mut schema = TableSchema::open(&schema_source, &options.limits)?;
-    let status = open_path(&folder.join("Metadata/tablestatus"))?;
-    let mut segments: Vec<SegmentStatus> = read_json(&status, STATUS_PART)?;
-    let past = match options.as_of {
+    let mut recovery = Recovery::new(folder, options);
+    let (schema, columns) = recovery.instead(read_schema(folder, options), Lost::Schema, || {
+        let schema = lost::schema(folder, &options.limits)?;
+        let columns = column_trees(&schema.columns, options.limits.depth)?;
+        Ok((schema, columns))
+    })?;
+    let status = folder.join("Metadata/tablestatus").display().to_string();
+    let read = open_path(Path::new(&status)).and_then(|source| read_json(&source, STATUS_PART));
+    let mut has_status = true;
+    let mut segments: Vec<SegmentStatus> = recovery.instead(read, Lost::Status, || {
+        has_status = false;
+        lost::segments(folder)
+    })?;
+    let mut past = match options.as_of {
         Some(time) => {
             let past = History::read(folder, &schema, &segments)?.at(time)?;
-            schema.columns = schema.columns_at(time);
             segments.clone_from(&past.segments);
             past
         }
-        None => present(folder, &segments).at(status.name(), 0, STATUS_PART)?,
+        None => present(folder, &segments, &mut recovery).at(&status, 0, STATUS_PART)?,
     };
-    refuse_unknown(options.segments.as_deref(), &past.segments).at(status.name(), 0, "")?;
-    let columns =
-        column_trees(&schema.columns, options.limits.depth).at(schema_source.name(), 0, SCHEMA_PART)?;
+    if !has_status {
+        past.deletes = recovery.newest_deletes()?;
+    }
+    refuse_unknown(options.segments.as_deref(), &past.segments).at(&status, 0, "")?;
     let mut opener = Opener::new(folder, options, schema, columns);
+    opener.broken = recovery.broken;
     opener.deletes = past.deletes;
     opener.next_deletes = past.next_deletes;
     for segment in &past.segments {
-        if options.segments.as_ref().is_none_or(|wanted| wanted.contains(&segment.id)) {
-            opener.segment(segment).at(status.name(), 0, STATUS_PART)?;
+        let is_wanted = options.segments.as_ref().is_none_or(|wanted| wanted.contains(&segment.id));
+        if is_wanted || !has_status {
+            opener.segment(segment).at(&status, 0, STATUS_PART)?;
         }
+    }
+    if !has_status {
+        opener.drop_compacted(&mut segments)?;
     }
     Ok(opener.finish(segments))
 }
@@ -124,7 +157,11 @@ pub(crate) fn open_table(folder: &Path, options: &CarbonTableOptions) -> Result<
 pub(crate) fn open_bare(folder: &Path, options: &CarbonTableOptions) -> Result<OpenedTable> {
     let names = sorted_names(folder)?;
     let limits = &options.limits;
-    let indexes = read_indexes(folder, names.iter().map(String::as_str), limits)?;
+    let indexes = match read_indexes(folder, names.iter().map(String::as_str), limits) {
+        // Without them every data file speaks for itself.
+        Err(error) if options.recovers && is_lost(&error) => Vec::new(),
+        indexes => indexes?,
+    };
     let mut opener = Opener::new(folder, options, TableSchema::default(), Vec::new());
     if let Some(first) = indexes.first() {
         opener.schema.columns.clone_from(&first.header.columns);
@@ -132,7 +169,7 @@ pub(crate) fn open_bare(folder: &Path, options: &CarbonTableOptions) -> Result<O
         opener.add_indexes("", folder, &indexes, &[])?;
     } else {
         for name in names.iter().filter(|name| name.ends_with(".carbondata")) {
-            let file = CarbonFile::open(open_path(&folder.join(name))?, limits.clone())?;
+            let Some(file) = opener.data_file(&folder.join(name))? else { continue };
             file.refuse_missing_dictionaries()?;
             if opener.columns.is_empty() {
                 opener.schema.columns.clone_from(&file.header.columns);

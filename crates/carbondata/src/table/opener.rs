@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
+use pilaster_core::verify::Finding;
 use pilaster_core::{Error, Limits, Result};
 
 use super::deletes::{Deletes, is_missing};
-use super::dictionary::read_dictionary;
 use super::lazy::{LazySource, ReadCounts};
 use super::live::Live;
+use super::lost::{self, Broken, Lost, is_lost};
 use super::open::{FACT, OpenedTable, open_path, sorted_names};
 use super::options::{CarbonTableOptions, inside};
 use super::part::{ColumnOrigin, Part};
@@ -50,6 +51,8 @@ pub(crate) struct Opener<'a> {
     pub next_deletes: Option<i64>,
     foreign: Vec<ForeignSegment>,
     read: Arc<ReadCounts>,
+    /// What was worked around.
+    pub broken: Vec<Broken>,
     /// By column id.
     dictionaries: HashMap<String, WordsRef>,
 }
@@ -89,18 +92,19 @@ impl<'a> Opener<'a> {
             next_deletes: None,
             foreign: Vec::new(),
             read: Arc::default(),
+            broken: Vec::new(),
             dictionaries: HashMap::new(),
         }
     }
 
     pub fn finish(self, segments: Vec<SegmentStatus>) -> OpenedTable {
-        let Self { schema, columns, mut parts, foreign, read, .. } = self;
+        let Self { schema, columns, mut parts, foreign, read, broken, .. } = self;
         let mut row = 0u64;
         for part in &mut parts {
             part.first_row = row;
             row = part.rows().end;
         }
-        OpenedTable { schema, columns, segments, parts, foreign, read }
+        OpenedTable { schema, columns, segments, parts, foreign, read, broken }
     }
 
     pub fn segment(&mut self, segment: &SegmentStatus) -> Result<()> {
@@ -118,12 +122,25 @@ impl<'a> Opener<'a> {
         }
         let Some(name) = segment.segment_file.as_deref().filter(|name| !name.is_empty()) else {
             let folder = self.table.join(FACT).join(format!("Segment_{id}"));
-            let names = sorted_names(&folder)?;
-            let indexes = read_indexes(&folder, names.iter().map(String::as_str), &self.options.limits)?;
-            return self.add_indexes(id, &folder, &indexes, &[]);
+            let names = match sorted_names(&folder) {
+                Err(error) if self.options.recovers => {
+                    self.note(Lost::Data, &error);
+                    return Ok(());
+                }
+                names => names?,
+            };
+            return self.add_folder(id, &folder, &names, &[]);
         };
         let path = self.table.join("Metadata/segments").join(checked_name(name)?);
-        let file: SegmentFile = read_json(&open_path(&path)?, SEGMENT_PART)?;
+        let read = open_path(&path).and_then(|source| read_json::<SegmentFile>(&source, SEGMENT_PART));
+        let file = match read {
+            Err(error) if self.options.recovers && is_lost(&error) => {
+                let (segment, name) = (id.to_string(), name.to_string());
+                self.note(Lost::SegmentFile { segment, name }, &error);
+                lost::segment_file(self.table, id)?
+            }
+            read => read?,
+        };
         let place = path.display().to_string();
         for (location, folder) in file.folders.iter().filter(|(_, folder)| folder.is_live()) {
             let path = self.folder_path(location, folder).at(&place, 0, SEGMENT_PART)?;
@@ -184,9 +201,29 @@ impl<'a> Opener<'a> {
 
     fn folder(&mut self, segment: &str, path: &Path, folder: &SegmentFolder) -> Result<()> {
         let names = folder.index_names();
-        let names: Vec<_> = names.iter().map(|name| checked_name(name)).collect::<Result<_>>()?;
-        let indexes = read_indexes(path, names.into_iter(), &self.options.limits)?;
-        self.add_indexes(segment, path, &indexes, &folder.partitions)
+        names.iter().try_for_each(|name| checked_name(name).map(drop))?;
+        self.add_folder(segment, path, &names, &folder.partitions)
+    }
+
+    /// Adds the data files that the index files among `names` list.
+    fn add_folder(
+        &mut self,
+        segment: &str,
+        path: &Path,
+        names: &[String],
+        partitions: &[String],
+    ) -> Result<()> {
+        if self.options.recovers {
+            return self.recover_folder(segment, path, names, partitions);
+        }
+        let indexes = read_indexes(path, names.iter().map(String::as_str), &self.options.limits)?;
+        self.add_indexes(segment, path, &indexes, partitions)
+    }
+
+    /// Notes what is worked around.
+    pub fn note(&mut self, lost: Lost, error: &Error) {
+        let finding = Finding::from_error(error, &self.table.display().to_string(), None);
+        self.broken.push(Broken { lost, finding });
     }
 
     /// Adds the data files that index files name.
@@ -198,20 +235,8 @@ impl<'a> Opener<'a> {
         partitions: &[String],
     ) -> Result<()> {
         for index in indexes {
-            let mut order: Vec<&str> = Vec::new();
-            let mut files: HashMap<&str, Vec<&BlockIndex>> = HashMap::new();
-            for block in &index.blocklets {
-                // Old releases put the path of a temporary folder before the name.
-                let name = block.file_name.rsplit(['/', '\\']).next().unwrap_or_default();
-                let blocks = files.entry(checked_name(name)?).or_default();
-                if blocks.is_empty() {
-                    order.push(name);
-                }
-                blocks.push(block);
-            }
             let as_of = self.options.as_of;
-            for name in order.into_iter().filter(|name| !is_too_new(name, as_of)) {
-                let blocks = files.remove(name).unwrap_or_default();
+            for (name, blocks) in by_file(index)?.into_iter().filter(|(name, _)| !is_too_new(name, as_of)) {
                 let file = self.indexed_file(&folder.join(name), index, &blocks)?;
                 if let Some(deleted) = self.deleted(segment, folder, name, &file)? {
                     self.add_file(segment, file, deleted, partitions)?;
@@ -225,7 +250,12 @@ impl<'a> Opener<'a> {
     }
 
     /// A data file as its index describes it.
-    fn indexed_file(&mut self, path: &Path, index: &IndexFile, blocks: &[&BlockIndex]) -> Result<CarbonFile> {
+    pub fn indexed_file(
+        &mut self,
+        path: &Path,
+        index: &IndexFile,
+        blocks: &[&BlockIndex],
+    ) -> Result<CarbonFile> {
         let limits = self.options.limits.clone();
         if index.header.version < 3 {
             let size = std::fs::metadata(path).at(&path.display().to_string(), 0, "")?.len();
@@ -246,7 +276,7 @@ impl<'a> Opener<'a> {
     }
 
     /// The deleted rows of a data file, ascending; `None` if all of it is gone.
-    fn deleted(
+    pub fn deleted(
         &self,
         segment: &str,
         folder: &Path,
@@ -263,7 +293,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Gives a file the dictionaries of the table that its columns need.
-    fn add_dictionaries(&mut self, file: &mut CarbonFile, cardinalities: &[i32]) -> Result<()> {
+    pub fn add_dictionaries(&mut self, file: &mut CarbonFile, cardinalities: &[i32]) -> Result<()> {
         // Without its table's metadata a folder has no dictionaries.
         if self.schema.table_id.is_empty() {
             return file.refuse_missing_dictionaries();
@@ -277,7 +307,7 @@ impl<'a> Opener<'a> {
                 Some(words) => Arc::clone(words),
                 None => {
                     let metadata = self.table.join("Metadata");
-                    let words = read_dictionary(&metadata, &column.column_id, node, &self.options.limits)?;
+                    let words = self.dictionary(&metadata, &column.column_id, node)?;
                     self.dictionaries.insert(column.column_id.clone(), Arc::clone(&words));
                     words
                 }
@@ -341,8 +371,27 @@ impl<'a> Opener<'a> {
     }
 }
 
+/// A data file's name and its records in an index.
+type FileRecords<'a> = (&'a str, Vec<&'a BlockIndex>);
+
+/// The records of an index by their data file, in order.
+pub(crate) fn by_file(index: &IndexFile) -> Result<Vec<FileRecords<'_>>> {
+    let mut files: Vec<FileRecords<'_>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for block in &index.blocklets {
+        // Old releases put the path of a temporary folder before the name.
+        let name = checked_name(block.file_name.rsplit(['/', '\\']).next().unwrap_or_default())?;
+        let place = *places.entry(name).or_insert(files.len());
+        match files.get_mut(place) {
+            Some((_, records)) => records.push(block),
+            None => files.push((name, vec![block])),
+        }
+    }
+    Ok(files)
+}
+
 /// The bucket of a data file that release 2 wrote, which alone puts the codec into its name: others hash otherwise.
-fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
+pub(crate) fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
     let stem = name.strip_suffix(".carbondata").and_then(|stem| stem.rsplit_once('-'));
     let has_codec = stem.is_some_and(|(_, stamp)| stamp.contains('.'));
     let bucket = index.header.bucket.filter(|_| has_codec && index.header.cardinalities.is_empty())?;
@@ -351,7 +400,7 @@ fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
 
 /// Whether a data file came after the time the table is opened at: updates of 1.x put their new rows into the segment they
 /// change.
-fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
+pub(crate) fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
     let stem = name.strip_suffix(".carbondata").unwrap_or(name);
     let stem = stem.rsplit_once('-').and_then(|(_, stamp)| stamp.split('.').next());
     let stamp = stem.and_then(|stamp| stamp.parse::<i64>().ok());

@@ -12,6 +12,7 @@ pub struct CarbonTableOptions {
     pub(super) as_of: Option<i64>,
     pub(super) outside: OutsideFolders,
     pub(super) leaves_out_foreign: bool,
+    pub(super) recovers: bool,
 }
 
 impl CarbonTableOptions {
@@ -48,6 +49,15 @@ impl CarbonTableOptions {
     #[must_use]
     pub fn with_foreign_left_out(mut self, leaves_out: bool) -> Self {
         self.leaves_out_foreign = leaves_out;
+        self
+    }
+
+    /// Whether metadata and index files that are lost or damaged are worked around: what they said is derived from the data
+    /// and from each other, as far as it can be. What was worked around is in [`pilaster_core::Dataset::findings`]; scans should
+    /// skip damage. Footers of all data files are read.
+    #[must_use]
+    pub fn with_recovery(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
         self
     }
 }

@@ -17,6 +17,7 @@ use pilaster_core::{
 use super::buckets::Buckets;
 use super::cursor::{PlannedParts, TableCursor};
 use super::lazy::ReadCounts;
+use super::lost::Broken;
 use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
 use super::opener::ForeignSegment;
 use super::options::CarbonTableOptions;
@@ -45,6 +46,7 @@ struct Inner {
     parts: Vec<Arc<Part>>,
     foreign: Vec<ForeignSegment>,
     read: Arc<ReadCounts>,
+    broken: Vec<Broken>,
 }
 
 impl Inner {
@@ -56,9 +58,17 @@ impl Inner {
     }
 }
 
-/// Whether a folder is a table: it has a schema file, or data files of its own.
+/// Whether a folder has the metadata of a table, or some of it.
+pub fn has_metadata(folder: &Path) -> bool {
+    let metadata = folder.join("Metadata");
+    schema_path(folder).is_some()
+        || metadata.join("tablestatus").is_file()
+        || metadata.join("segments").is_dir()
+}
+
+/// Whether a folder is a table: it has metadata, or data files of its own.
 pub fn is_table(folder: &Path) -> bool {
-    if schema_path(folder).is_some() {
+    if has_metadata(folder) {
         return true;
     }
     let is_data = |name: &String| name.ends_with(".carbondata") || name.ends_with(".carbonindex");
@@ -76,13 +86,13 @@ pub fn find_tables(store: &Path) -> Result<Vec<(String, PathBuf)>> {
         if !folder.is_dir() {
             continue;
         }
-        if schema_path(&folder).is_some() {
+        if has_metadata(&folder) {
             tables.push((name, folder));
             continue;
         }
         for inner in sorted_names(&folder)? {
             let path = folder.join(&inner);
-            if path.is_dir() && schema_path(&path).is_some() {
+            if path.is_dir() && has_metadata(&path) {
                 tables.push((format!("{name}/{inner}"), path));
             }
         }
@@ -96,7 +106,7 @@ impl CarbonTable {
     /// # Errors
     /// If its metadata or index files are missing or damaged, or a segment is in a form that cannot be read.
     pub fn open(folder: &Path, options: &CarbonTableOptions) -> Result<Self> {
-        let has_metadata = schema_path(folder).is_some();
+        let has_metadata = has_metadata(folder);
         let opened = if has_metadata {
             open_table(folder, options)?
         } else if options.segments.is_some() {
@@ -106,7 +116,7 @@ impl CarbonTable {
         } else {
             open_bare(folder, options)?
         };
-        let OpenedTable { schema: table, columns, segments, parts, foreign, read } = opened;
+        let OpenedTable { schema: table, columns, segments, parts, foreign, read, broken } = opened;
         let fields: Vec<_> = columns.iter().map(|column| Arc::clone(&column.field)).collect();
         Ok(Self(Arc::new(Inner {
             name: folder.display().to_string(),
@@ -118,6 +128,7 @@ impl CarbonTable {
             parts: parts.into_iter().map(Arc::new).collect(),
             foreign,
             read,
+            broken,
         })))
     }
 
@@ -206,12 +217,7 @@ impl CarbonTable {
             return Ok(());
         }
         let footer = CarbonFile::open(open_path(Path::new(file.name()))?, file.limits.clone())?;
-        let places = |file: &CarbonFile| -> Vec<_> {
-            file.blocklets.iter().map(|b| (b.rows.clone(), b.page_starts.clone(), b.chunks.clone())).collect()
-        };
-        let statistics =
-            |file: &CarbonFile| -> Vec<_> { file.blocklets.iter().map(|b| b.min_max.clone()).collect() };
-        if places(file) != places(&footer) || statistics(file) != statistics(&footer) {
+        if !file.is_same_layout(&footer) {
             let error = Error::corrupt("a footer that says what the index says", "another one");
             return Err(error.at(file.name(), 0, "carbondata footer"));
         }
@@ -319,8 +325,12 @@ impl Dataset for CarbonTable {
         positional::scan(&columns, &self.0.schema, request, &wanted)
     }
 
+    fn findings(&self) -> Vec<Finding> {
+        self.0.broken.iter().map(|broken| broken.finding.clone()).collect()
+    }
+
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        let mut report = VerifyReport::default();
+        let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
         for part in &self.0.parts {
             if let Err(error) = Self::check_index(part) {
                 report.findings.push(Finding::from_error(&error, part.file.name(), Some(part.rows())));

@@ -43,7 +43,9 @@ impl Driver for CarbonData {
     /// Data files without a table's metadata, as the SDK writes them; a table with its metadata is a store of one.
     fn is_table(&self, path: &str) -> bool {
         let folder = paths::local(path);
-        folder.is_dir() && !tables::has_metadata(folder) && pilaster_carbondata::table::is_table(folder)
+        folder.is_dir()
+            && !pilaster_carbondata::table::has_metadata(folder)
+            && pilaster_carbondata::table::is_table(folder)
     }
 
     fn open_table(&self, path: &str, options: &OpenOptions) -> Result<DatasetRef> {
@@ -105,7 +107,8 @@ impl OpenOptions {
             .with_limits(self.limits().clone())
             .with_segments(self.carbondata().segments.clone())
             .with_as_of(self.as_of().map(parse_as_of).transpose()?)
-            .with_outside(self.carbondata().outside.clone()))
+            .with_outside(self.carbondata().outside.clone())
+            .with_recovery(self.recovers()))
     }
 }
 

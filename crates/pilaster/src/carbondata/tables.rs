@@ -3,18 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables};
-use pilaster_core::{Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth, VerifyReport};
+use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables, has_metadata};
+use pilaster_core::{
+    Dataset, DatasetRef, Error, ErrorKind, Finding, Progress, Result, VerifyDepth, VerifyReport,
+};
 
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
 use crate::store::Store;
-
-/// Whether a folder is a table with its metadata.
-pub(super) fn has_metadata(folder: &Path) -> bool {
-    let metadata = folder.join("Metadata");
-    metadata.join("schema").is_file() || (metadata.is_dir() && metadata.join("tablestatus").is_file())
-}
 
 /// Whether a folder is a table, or has tables in it or in the folders of databases in it.
 pub(super) fn is_store(folder: &Path) -> bool {
@@ -66,14 +62,9 @@ impl Tables {
             state: State::Ok,
         }
     }
-}
 
-impl Store for Tables {
-    fn tables(&self) -> Vec<String> {
-        self.tables.iter().map(|(name, _)| name.clone()).collect()
-    }
-
-    fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
+    /// The folder of a table; without a name, of the only one.
+    fn folder(&self, name: Option<&str>) -> Result<&Path> {
         let known = || self.tables().join(", ");
         let folder = match (name, self.tables.as_slice()) {
             (None, [(_, folder)]) => folder,
@@ -86,9 +77,48 @@ impl Store for Tables {
                 &found.ok_or_else(missing)?.1
             }
         };
-        Ok(Arc::new(CarbonTable::open(folder, &self.options)?))
+        Ok(folder)
+    }
+}
+
+/// Looks for damage in one table; metadata that is damaged is named, and the rest is looked at without it.
+fn verify_table(
+    folder: &Path,
+    options: &CarbonTableOptions,
+    depth: VerifyDepth,
+    progress: &dyn Progress,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let opened = match CarbonTable::open(folder, options) {
+        Err(error) if error.is_damage() || is_missing(&error) => {
+            CarbonTable::open(folder, &options.clone().with_recovery(true)).map_err(|_| error)
+        }
+        opened => opened,
+    };
+    match opened {
+        Ok(table) => report.merge(table.verify(depth, progress)?),
+        // What this build cannot read is not damage.
+        Err(error) if !error.is_damage() && !is_missing(&error) => return Err(error),
+        Err(error) => {
+            let name = folder.display().to_string();
+            report.findings.push(Finding::from_error(&error, &name, None));
+        }
+    }
+    Ok(())
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+}
+
+impl Store for Tables {
+    fn tables(&self) -> Vec<String> {
+        self.tables.iter().map(|(name, _)| name.clone()).collect()
     }
 
+    fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
+        Ok(Arc::new(CarbonTable::open(self.folder(name)?, &self.options)?))
+    }
     fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         for (name, folder) in &self.tables {
@@ -120,20 +150,13 @@ impl Store for Tables {
         depth: VerifyDepth,
         progress: &dyn Progress,
     ) -> Result<VerifyReport> {
-        if let Some(name) = table {
-            return self.table(Some(name))?.verify(depth, progress);
-        }
         let mut report = VerifyReport::default();
+        if let Some(name) = table {
+            verify_table(self.folder(Some(name))?, &self.options, depth, progress, &mut report)?;
+            return Ok(report);
+        }
         for (_, folder) in &self.tables {
-            match CarbonTable::open(folder, &self.options) {
-                Ok(table) => report.merge(table.verify(depth, progress)?),
-                // What this build cannot read is not damage.
-                Err(error) if !error.is_damage() => return Err(error),
-                Err(error) => {
-                    let name = folder.display().to_string();
-                    report.findings.push(Finding::from_error(&error, &name, None));
-                }
-            }
+            verify_table(folder, &self.options, depth, progress, &mut report)?;
         }
         Ok(report)
     }
