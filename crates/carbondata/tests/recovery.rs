@@ -11,14 +11,15 @@
 mod support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_select::concat::concat_batches;
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, LossLog, Result, VerifyDepth};
-use support::tables::{copy_all, expected, files_below, rows};
+use support::damage::{ALL, Copy, Damage, damage};
+use support::tables::{expected, files_below, rows};
 use support::{Numbers, batches, goldens, testdata};
 
 fn recovered(folder: &Path) -> Result<CarbonTable> {
@@ -32,52 +33,6 @@ fn left(table: &CarbonTable) -> (Vec<String>, u64) {
     let lost =
         log.losses().iter().map(|lost| lost.rows.clone()).collect::<pilaster_core::RowRanges>().count();
     (rows(&concat_batches(&table.schema(), &found).unwrap()), lost)
-}
-
-/// What can happen to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Damage {
-    Gone,
-    Empty,
-    Cut,
-    Garbage,
-}
-
-const ALL: [Damage; 4] = [Damage::Gone, Damage::Empty, Damage::Cut, Damage::Garbage];
-
-fn damage(path: &Path, how: Damage) {
-    let mut bytes = fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
-    match how {
-        Damage::Gone => return fs::remove_file(path).unwrap(),
-        Damage::Empty => bytes.clear(),
-        Damage::Cut => bytes.truncate(middle),
-        Damage::Garbage => bytes.iter_mut().skip(middle).take(16).for_each(|byte| *byte = 0xff),
-    }
-    fs::write(path, bytes).unwrap();
-}
-
-/// A copy of a table to damage; it is gone with its owner.
-struct Copy(PathBuf, PathBuf);
-
-impl Copy {
-    fn of(original: &Path, name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("pilaster-carbondata-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        copy_all(original, &folder);
-        Self(original.to_path_buf(), folder)
-    }
-
-    /// Puts a file back as it was.
-    fn heal(&self, path: &Path) {
-        fs::copy(self.0.join(path.strip_prefix(&self.1).unwrap()), path).unwrap();
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.1);
-    }
 }
 
 /// Damages each file that `is_it` chooses in every way, and compares the rows that can still be had.

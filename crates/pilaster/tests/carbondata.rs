@@ -114,3 +114,44 @@ fn a_table_is_given_as_it_was() {
     let folder = text(&testdata().join("sdk/bool_byte/data"));
     assert!(OpenOptions::default().with_as_of(Some("5".to_string())).open(&folder).is_err());
 }
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target)
+        } else {
+            std::fs::write(target, std::fs::read(path).unwrap()).unwrap()
+        }
+    }
+}
+
+#[test]
+fn a_damaged_table_is_verified_saved_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("store/iud");
+    copy(&testdata().join("table/iud_update2"), &table);
+    std::fs::write(table.join("Metadata/tablestatus"), "[{").unwrap();
+    std::fs::write(table.join("Metadata/schema"), "?").unwrap();
+    let path = text(&table);
+    let damage = |path: &str| {
+        let options = OpenOptions::default();
+        let report = pilaster::verify::verify(&[path], &options, VerifyDepth::Values, &Silent).unwrap();
+        report.findings.iter().map(|finding| finding.path.to_string()).collect::<Vec<_>>()
+    };
+    for path in [&path, &text(&folder.path().join("store"))] {
+        let found = damage(path);
+        assert!(found.iter().any(|path| path.ends_with("Metadata/tablestatus")), "{found:?}");
+        assert!(found.iter().any(|path| path.ends_with("Metadata/schema")), "{found:?}");
+    }
+    assert!(pilaster::open(&path).is_err());
+    let recovered = OpenOptions::default().with_recovery(true).open(&path).unwrap();
+    assert_eq!(rows(recovered.as_ref()), expected("iud_update2"));
+    assert!(!recovered.findings().is_empty());
+    let repaired = pilaster::carbondata::repair_table(&path, &OpenOptions::default()).unwrap();
+    assert!(repaired.is_complete() && repaired.rebuilt.len() == 2, "{repaired:?}");
+    assert_eq!(damage(&path), [""; 0]);
+    assert_eq!(rows(pilaster::open(&path).unwrap().as_ref()), expected("iud_update2"));
+}

@@ -230,26 +230,27 @@ fn is_stream(folder: &Path) -> bool {
     })
 }
 
-/// The schema of a table without its schema file: the columns of the newest data file, and its partition columns as texts.
-/// Dropped and added columns, defaults and properties are lost.
-pub(crate) fn schema(table: &Path, limits: &Limits) -> Result<TableSchema> {
-    let mut newest: Option<(i64, PathBuf)> = None;
-    let mut partition_columns: Vec<String> = Vec::new();
+/// The data file that was written last, and the partition it is in.
+pub(crate) fn newest_file(table: &Path) -> Result<(PathBuf, Vec<String>)> {
+    let mut newest: Option<(i64, (PathBuf, Vec<String>))> = None;
     for (folder, partitions) in data_folders(table)? {
         for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbondata")) {
             let stamp = parts_of_name(name).map_or(0, |(_, stamp)| stamp);
             if newest.as_ref().is_none_or(|(known, _)| stamp >= *known) {
-                newest = Some((stamp, folder.join(name)));
-                partition_columns = partitions
-                    .iter()
-                    .filter_map(|part| part.split_once('='))
-                    .map(|(name, _)| unescape(name).to_lowercase())
-                    .collect();
+                newest = Some((stamp, (folder.join(name), partitions.clone())));
             }
         }
     }
     let name = table.display().to_string();
-    let (_, path) = newest.ok_or_else(|| Error::corrupt("data files", "none").at(&name, 0, ""))?;
+    newest.map(|(_, file)| file).ok_or_else(|| Error::corrupt("data files", "none").at(&name, 0, ""))
+}
+
+/// The schema of a table without its schema file: the columns of the newest data file, and its partition columns as texts.
+/// Dropped and added columns, defaults and properties are lost.
+pub(crate) fn schema(table: &Path, limits: &Limits) -> Result<TableSchema> {
+    let (path, partitions) = newest_file(table)?;
+    let names = partitions.iter().filter_map(|part| part.split_once('='));
+    let partition_columns: Vec<String> = names.map(|(name, _)| unescape(name).to_lowercase()).collect();
     let (mut columns, time) = columns_of(&path, limits)?;
     for name in &partition_columns {
         let ordinal = i32::try_from(columns.len()).unwrap_or(i32::MAX);
@@ -278,7 +279,7 @@ fn columns_of(path: &Path, limits: &Limits) -> Result<(Vec<ColumnSchema>, i64)> 
     }
 }
 
-fn text_column(name: &str, ordinal: i32) -> ColumnSchema {
+pub(crate) fn text_column(name: &str, ordinal: i32) -> ColumnSchema {
     ColumnSchema {
         data_type: 0,
         name: name.to_string(),

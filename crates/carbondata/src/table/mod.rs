@@ -25,6 +25,7 @@ mod options;
 mod part;
 mod reader;
 mod recovery;
+mod repair;
 mod schema;
 mod status;
 mod values;
@@ -32,6 +33,7 @@ mod values;
 pub use opener::ForeignSegment;
 pub use options::{CarbonTableOptions, OutsideFolders};
 pub use reader::{CarbonTable, find_tables, has_metadata, is_table};
+pub use repair::{RebuiltFile, TableRepair, repair};
 pub use schema::{SchemaChange, TableSchema};
 pub use status::SegmentStatus;
 
@@ -41,6 +43,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = TableSchema::parse(bytes);
     let _ = dictionary::committed_bytes(bytes);
     let _ = dictionary::parse_words(bytes);
+    repair::fuzz_words(bytes);
     let _ = serde_json::from_slice::<Vec<SegmentStatus>>(bytes);
     let _ = serde_json::from_slice::<status::SegmentFile>(bytes);
     let _ = serde_json::from_slice::<Vec<status::BlockUpdate>>(bytes);

@@ -10,8 +10,8 @@ use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Literal, Partition, Progress, Result, RowRanges, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, Limits, Literal, Partition, Progress, Result, RowRanges, Scan, ScanRequest,
+    Split, VerifyDepth, VerifyReport,
 };
 
 use super::buckets::Buckets;
@@ -22,6 +22,7 @@ use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, so
 use super::opener::ForeignSegment;
 use super::options::CarbonTableOptions;
 use super::part::{ColumnOrigin, Part};
+use super::repair::check_sort_indexes;
 use super::schema::TableSchema;
 use super::status::SegmentStatus;
 use crate::file::cursor::KnownChunks;
@@ -331,6 +332,9 @@ impl Dataset for CarbonTable {
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
+        if self.0.has_metadata {
+            report.findings.extend(check_sort_indexes(&self.0.folder, &self.0.table, &Limits::default())?);
+        }
         for part in &self.0.parts {
             if let Err(error) = Self::check_index(part) {
                 report.findings.push(Finding::from_error(&error, part.file.name(), Some(part.rows())));

@@ -13,6 +13,7 @@ use super::lost::{self, Broken, Lost, is_lost, numbers};
 use super::open::{open_path, sorted_names};
 use super::opener::{Opener, bucket_of, by_file, is_too_new};
 use super::options::CarbonTableOptions;
+use super::repair::loose_name;
 use super::status::SegmentStatus;
 use crate::file::layout::CarbonFile;
 use crate::file::page::words::WordsRef;
@@ -127,6 +128,12 @@ impl Opener<'_> {
             if is_too_new(name, self.options.as_of) || indexes.len() == names.len() && !indexes.is_empty() {
                 // What no index names was never committed.
                 continue;
+            }
+            if !names.iter().any(|name| kind_of(name).is_some()) {
+                let index = loose_name(name).unwrap_or_else(|| format!("{name}.carbonindex"));
+                let error = Error::corrupt("an index file beside the data", "none");
+                let error = error.at(&folder.join(&index).display().to_string(), 0, "carbondata index");
+                self.lost_index(segment, folder, &index, &error);
             }
             if let Some(file) = self.data_file(&path)? {
                 self.recovered_file(segment, folder, name, file, partitions)?;

@@ -128,7 +128,7 @@ pub(crate) struct SegmentFile {
 }
 
 /// What was deleted from one data file.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct BlockUpdate {
     #[serde(rename = "segmentName")]
@@ -137,14 +137,16 @@ pub(crate) struct BlockUpdate {
     pub block: String,
     #[serde(rename = "actualBlockName")]
     pub data_file: String,
-    #[serde(rename = "deleteDeltaStartTimestamp")]
+    #[serde(rename = "deleteDeltaStartTimestamp", skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    #[serde(rename = "deleteDeltaEndTimestamp")]
+    #[serde(rename = "deleteDeltaEndTimestamp", skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    #[serde(rename = "deltaFileStamps")]
+    #[serde(rename = "deltaFileStamps", skip_serializing_if = "Option::is_none")]
     pub stamps: Option<Vec<String>>,
-    #[serde(rename = "segmentStatus")]
+    #[serde(rename = "segmentStatus", skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    #[serde(rename = "deletedRowsInBlock", skip_serializing_if = "Option::is_none")]
+    pub deleted_rows: Option<String>,
 }
 
 impl BlockUpdate {

@@ -10,6 +10,7 @@
 )]
 
 pub mod cells;
+pub mod damage;
 pub mod tables;
 
 use std::io::Read;

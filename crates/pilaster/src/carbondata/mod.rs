@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
-pub use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, OutsideFolders, SegmentStatus};
+pub use pilaster_carbondata::table::{
+    CarbonTable, CarbonTableOptions, OutsideFolders, RebuiltFile, SegmentStatus, TableRepair,
+};
 use pilaster_core::{DatasetRef, Error, Result, SourceRef};
 
 use crate::detect::Format;
@@ -110,6 +112,19 @@ impl OpenOptions {
             .with_outside(self.carbondata().outside.clone())
             .with_recovery(self.recovers()))
     }
+}
+
+/// Writes the metadata and index files of the table at `path` that are lost or damaged, from the data and from each other. A
+/// damaged file stays beside the new one; data files are not touched.
+///
+/// # Errors
+/// If the path is no table with metadata, if so much is lost that it cannot be opened, or if a file cannot be written.
+pub fn repair_table(path: &str, options: &OpenOptions) -> Result<TableRepair> {
+    let folder = paths::local(path);
+    if !pilaster_carbondata::table::has_metadata(folder) {
+        return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
+    }
+    pilaster_carbondata::table::repair(folder, &options.carbon_table()?)
 }
 
 /// Milliseconds since 1970, as a number; or a wall-clock time, UTC unless it names a zone.
