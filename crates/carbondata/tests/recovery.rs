@@ -91,6 +91,30 @@ fn index_files_are_derived_from_footers() {
 }
 
 #[test]
+fn a_stream_is_read_as_far_as_it_goes_without_its_index() {
+    let Some(root) = goldens() else { return };
+    let original = root.join("table/v2.3/stream_open");
+    let truth = expected(&original.with_extension("jsonl"));
+    let copy = Copy::of(&original, "stream");
+    let folder = copy.1.join("Fact/Part0/Segment_1");
+    let files = support::sorted(&folder);
+    let find = |end: &str| files.iter().find(|path| path.to_str().unwrap().ends_with(end)).unwrap();
+    for how in ALL {
+        damage(find(".carbonindex"), how);
+        let table = recovered(&copy.1).unwrap();
+        assert_eq!(left(&table), (truth.clone(), 0), "{how:?}");
+        assert!(table.findings().iter().any(|finding| finding.path.contains("Segment_1")), "{how:?}");
+        copy.heal(find(".carbonindex"));
+    }
+    damage(find(".carbonindex"), Damage::Gone);
+    // What was written of the last batch is no batch.
+    let bytes = fs::read(find(".carbondata")).unwrap();
+    fs::write(find(".carbondata"), &bytes[..bytes.len() - 3]).unwrap();
+    let (found, _) = left(&recovered(&copy.1).unwrap());
+    assert!(found.len() < truth.len() && found.iter().all(|row| truth.contains(row)));
+}
+
+#[test]
 fn segment_files_are_derived_from_folders() {
     let is_segment = |name: &str| name.ends_with(".segment");
     assert!(survives(&testdata().join("table/iud_update2"), "segment-iud", &is_segment) >= 3);

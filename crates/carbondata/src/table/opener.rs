@@ -180,23 +180,35 @@ impl<'a> Opener<'a> {
             // Nothing has been written into it yet.
             return Ok(());
         }
-        let limits = &self.options.limits;
+        if self.options.recovers {
+            return self.recover_stream(segment, &folder);
+        }
         for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbonindex")) {
-            let index = open_path(&folder.join(name))?;
-            limits.metadata(index.size()).at(index.name(), 0, STREAM_PART)?;
-            let bytes = index.read_at(0..index.size())?;
-            for (name, size) in parse_stream_index(&bytes).at(index.name(), 0, STREAM_PART)? {
-                let source = open_path(&folder.join(checked_name(&name)?))?;
-                let valid = u64::try_from(size).unwrap_or(u64::MAX);
-                if valid > source.size() {
-                    let error = Error::corrupt(format!("{size} bytes, as the index says"), source.size());
-                    return Err(error.at(source.name(), source.size(), STREAM_PART));
-                }
-                let file = open_stream(source, limits.clone(), valid)?;
+            for (path, valid) in self.stream_files(&folder, name)? {
+                let file = open_stream(open_path(&path)?, self.options.limits.clone(), valid)?;
                 self.add_file(segment, file, Vec::new(), &[])?;
             }
         }
         Ok(())
+    }
+
+    /// The data files that the index of a stream names, and how many of their bytes count.
+    pub fn stream_files(&self, folder: &Path, name: &str) -> Result<Vec<(PathBuf, u64)>> {
+        let index = open_path(&folder.join(name))?;
+        self.options.limits.metadata(index.size()).at(index.name(), 0, STREAM_PART)?;
+        let bytes = index.read_at(0..index.size())?;
+        let mut files = Vec::new();
+        for (name, size) in parse_stream_index(&bytes).at(index.name(), 0, STREAM_PART)? {
+            let path = folder.join(checked_name(&name)?);
+            let valid = u64::try_from(size).unwrap_or(u64::MAX);
+            let source = open_path(&path)?;
+            if valid > source.size() {
+                let error = Error::corrupt(format!("{size} bytes, as the index says"), source.size());
+                return Err(error.at(source.name(), source.size(), STREAM_PART));
+            }
+            files.push((path, valid));
+        }
+        Ok(files)
     }
 
     fn folder(&mut self, segment: &str, path: &Path, folder: &SegmentFolder) -> Result<()> {

@@ -18,6 +18,7 @@ use super::status::SegmentStatus;
 use crate::file::layout::CarbonFile;
 use crate::file::page::words::WordsRef;
 use crate::file::recover::recover;
+use crate::file::stream::open_stream_until_damage;
 use crate::file::{ColumnNode, IndexFile};
 use crate::legacy::{cardinalities, open_legacy};
 use crate::messages::BlockIndex;
@@ -137,6 +138,42 @@ impl Opener<'_> {
             }
             if let Some(file) = self.data_file(&path)? {
                 self.recovered_file(segment, folder, name, file, partitions)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files of a stream: as far as its index says, or without it as far as whole blocklets go.
+    pub fn recover_stream(&mut self, segment: &str, folder: &Path) -> Result<()> {
+        let names = sorted_names(folder)?;
+        let mut files = Vec::new();
+        for name in names.iter().filter(|name| name.ends_with(".carbonindex")) {
+            match self.stream_files(folder, name) {
+                Ok(found) => files.extend(found),
+                Err(error) if is_lost(&error) => self.lost_index(segment, folder, name, &error),
+                Err(error) => return Err(error),
+            }
+        }
+        for name in names.iter().filter(|name| name.ends_with(".carbondata")) {
+            let path = folder.join(name);
+            if !files.iter().any(|(known, _)| *known == path) {
+                let error = Error::corrupt("an index that says how many bytes of the stream count", "none");
+                self.note(Lost::Data, &error.at(&path.display().to_string(), 0, "carbondata stream"));
+                files.push((path, u64::MAX));
+            }
+        }
+        for (path, valid) in files {
+            let source = open_path(&path)?;
+            let valid = valid.min(source.size());
+            match open_stream_until_damage(source, self.options.limits.clone(), valid) {
+                Ok((file, damage)) => {
+                    if let Some(error) = damage {
+                        self.note(Lost::Data, &error);
+                    }
+                    self.add_file(segment, file, Vec::new(), &[])?;
+                }
+                Err(error) if is_lost(&error) => self.note(Lost::Data, &error),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
