@@ -222,3 +222,21 @@ fn a_folder_of_the_sdk_is_a_table_and_a_store_has_tables() {
         find_tables(&testdata().join("table")).unwrap().into_iter().map(|(name, _)| name).collect();
     assert!(names.len() >= 3, "{names:?}");
 }
+
+#[test]
+fn secondary_indexes_and_columns_are_named() {
+    let Some(root) = goldens() else { return };
+    let root = root.join("table/v2.3");
+    let names = |table: &str| -> Vec<String> {
+        open(&root.join(table)).secondary_indexes().unwrap().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(names("bloom"), ["bl (bloom)"]);
+    assert_eq!(names("si"), ["index tables beside this one"]);
+    assert_eq!(names("si_city"), ["this table is an index of another one"]);
+    assert_eq!(names("types"), [""; 0]);
+    let bucket = open(&root.join("bucket")).describe().unwrap();
+    let facts = format!("{bucket:?}");
+    for word in ["buckets", "column ", "encodings", "sort_columns", "segment 0"] {
+        assert!(facts.contains(word), "{word} in {facts}");
+    }
+}

@@ -321,3 +321,16 @@ fn through(places: &[u32], values: &[u32]) -> Result<Vec<u32>> {
         .collect::<Option<_>>()
         .ok_or_else(|| Error::corrupt("a stored value for every row", values.len()))
 }
+
+/// Pages of measures, and packed numbers: the first bytes choose type and number of rows.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Some((choice, bytes)) = bytes.split_first_chunk::<3>() else { return };
+    let [which, rows, cut] = choice.map(usize::from);
+    let types = [CarbonType::Long, CarbonType::Double, CarbonType::Decimal { precision: 20, scale: 4 }];
+    let Some(&carbon_type) = types.get(which % 3) else { return };
+    let (meta, page) = bytes.split_at(cut.saturating_mul(2).min(bytes.len()));
+    let _ = measure::decode(carbon_type, meta, page, rows, None);
+    let _ = packed::row_order(bytes, rows);
+    let _ = packed::expand_runs(bytes, which, rows);
+}

@@ -264,6 +264,7 @@ pub(crate) fn schema(table: &Path, limits: &Limits) -> Result<TableSchema> {
         buckets: None,
         partition_columns,
         evolution: vec![SchemaChange { time, ..SchemaChange::default() }],
+        data_maps: Vec::new(),
     })
 }
 

@@ -24,11 +24,13 @@ use super::options::CarbonTableOptions;
 use super::part::{ColumnOrigin, Part};
 use super::repair::check_sort_indexes;
 use super::schema::TableSchema;
+use super::secondary::{self, SecondaryIndex};
 use super::status::SegmentStatus;
 use crate::file::cursor::KnownChunks;
 use crate::file::layout::CarbonFile;
+use crate::file::page::encoding;
 use crate::file::prune::prune;
-use crate::file::{describe, verify};
+use crate::file::{CarbonType, describe, verify};
 use crate::legacy::keys;
 
 /// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
@@ -153,6 +155,19 @@ impl CarbonTable {
         self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.live.count()).sum()
     }
 
+    /// Bytes of the data files of a segment that are part of the table.
+    pub fn segment_bytes(&self, id: &str) -> u64 {
+        self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.file.source.size()).sum()
+    }
+
+    /// Indexes and views of the table, which never change what a scan gives.
+    ///
+    /// # Errors
+    /// If the table's folder cannot be listed.
+    pub fn secondary_indexes(&self) -> Result<Vec<SecondaryIndex>> {
+        if self.0.has_metadata { secondary::find(&self.0.folder, &self.0.table) } else { Ok(Vec::new()) }
+    }
+
     /// How many data files were opened since the table was, and how many of their bytes were read: planning needs none.
     pub fn data_read(&self) -> (u64, u64) {
         let read = &self.0.read;
@@ -231,6 +246,7 @@ impl CarbonTable {
             .fact("status", &segment.status)
             .fact("load_start", text(&segment.load_start))
             .fact("load_end", text(&segment.load_end))
+            .fact("modified", text(&segment.modified))
             .fact("merged_into", text(&segment.merged_into))
             .fact("rows", self.segment_rows(&segment.id));
         for part in self.0.parts.iter().filter(|part| part.segment == segment.id) {
@@ -241,6 +257,29 @@ impl CarbonTable {
         }
         Ok(node)
     }
+}
+
+/// What the schema says of each column.
+fn columns_node(table: &TableSchema) -> Node {
+    let mut node = Node::new("columns", 0);
+    for column in table.columns.iter().filter(|column| !column.is_invisible) {
+        let encodings: Vec<_> = column.encoders.iter().map(|number| encoding::name(*number)).collect();
+        let carbon_type =
+            CarbonType::of(column).map_or_else(|_| column.data_type.to_string(), |t| format!("{t:?}"));
+        let mut child = Node::new(format!("column {}", column.name), 0)
+            .fact("type", carbon_type)
+            .fact("id", &column.column_id)
+            .fact("encodings", encodings.join(","))
+            .fact("kind", if column.is_dimension { "dimension" } else { "measure" });
+        for (key, value) in &column.properties {
+            child = child.fact(format!("property.{key}"), value);
+        }
+        if let Some(default) = &column.default_value {
+            child = child.fact("default", String::from_utf8_lossy(default).into_owned());
+        }
+        node = node.child(child);
+    }
+    node
 }
 
 /// The columns of one scan.
@@ -366,9 +405,13 @@ impl Dataset for CarbonTable {
         if !inner.table.partition_columns.is_empty() {
             node = node.fact("partition_columns", inner.table.partition_columns.join(","));
         }
-        for name in index_folders(&inner.folder)? {
-            node = node.fact("secondary_index", name);
+        if let Some(made) = inner.table.made() {
+            node = node.fact("made", made);
         }
+        for index in self.secondary_indexes()? {
+            node = node.fact("secondary_index", index);
+        }
+        node = node.child(columns_node(&inner.table));
         for segment in &inner.segments {
             node = node.child(self.segment_node(segment)?);
         }
@@ -410,13 +453,4 @@ impl Dataset for CarbonTable {
         }
         Ok(all)
     }
-}
-
-/// Folders beside the data that hold secondary indexes, which never change what a scan gives.
-fn index_folders(table: &Path) -> Result<Vec<String>> {
-    let is_own = |name: &str| {
-        matches!(name, "Metadata" | "Fact" | "LockFiles") || name.starts_with('.') || name.contains('=')
-    };
-    let names = sorted_names(table)?;
-    Ok(names.into_iter().filter(|name| !is_own(name) && table.join(name).is_dir()).collect())
 }

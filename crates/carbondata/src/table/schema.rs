@@ -25,6 +25,8 @@ pub struct TableSchema {
     pub partition_columns: Vec<String>,
     /// When the table was made, and how its columns changed since.
     pub evolution: Vec<SchemaChange>,
+    /// Name and class of what releases before 2.0 call data maps: indexes and views.
+    pub data_maps: Vec<(String, String)>,
 }
 
 /// One change of a table's columns; the first is its making.
@@ -50,14 +52,19 @@ impl TableSchema {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Parsed<Self> {
-        let mut table = None;
+        let (mut table, mut data_maps) = (None, Vec::new());
         Reader::new(bytes).structure(|reader, field| {
-            if field.id == 1 {
-                table = Some(reader.structure_field(field, |reader| Self::parse_table(reader))?);
+            match field.id {
+                1 => table = Some(reader.structure_field(field, |reader| Self::parse_table(reader))?),
+                3 if field.wire == wire::LIST => {
+                    data_maps = reader.list(field, wire::STRUCT, |reader| data_map(reader))?;
+                }
+                _ => return Ok(false),
             }
-            Ok(field.id == 1)
+            Ok(true)
         })?;
-        required(table, 0, "a table in the schema file")
+        let table: Self = required(table, 0, "a table in the schema file")?;
+        Ok(Self { data_maps, ..table })
     }
 
     /// The columns as they were at a time, in milliseconds since 1970.
@@ -111,6 +118,20 @@ impl TableSchema {
         table.columns = required(columns, at, "a table with columns")?;
         Ok(table)
     }
+}
+
+/// Name and class of a data map.
+fn data_map(reader: &mut Reader<'_>) -> Parsed<(String, String)> {
+    let (mut name, mut class) = (String::new(), String::new());
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => name = reader.text(field)?.to_string(),
+            2 => class = reader.text(field)?.to_string(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok((name, class))
 }
 
 fn changes(reader: &mut Reader<'_>) -> Parsed<Vec<SchemaChange>> {

@@ -43,13 +43,15 @@ impl Tables {
     fn segment_entry(&self, name: &str, table: &CarbonTable, segment: &SegmentStatus) -> Entry {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let number = |value: &Option<String>| value.as_deref().and_then(|text| text.parse::<u64>().ok());
-        let bytes = number(&segment.data_bytes).unwrap_or(0);
+        // Releases before 1.3 note no sizes.
+        let bytes = number(&segment.data_bytes).unwrap_or_else(|| table.segment_bytes(&segment.id));
         let details = [
             ("table", name.to_string()),
             ("segment", segment.id.clone()),
             ("status", segment.status.clone()),
             ("load start", text(&segment.load_start)),
             ("load end", text(&segment.load_end)),
+            ("modified", text(&segment.modified)),
             ("merged into", text(&segment.merged_into)),
         ];
         Entry {

@@ -122,3 +122,12 @@ fn one(reader: &mut Reader<'_>) -> Parsed<Vec<u8>> {
     reader.structure(|_, _| Ok(false))?;
     Ok(reader.bytes_between(start, reader.position()).to_vec())
 }
+
+/// A footer as a fuzz target sees it.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    if let Ok(file) = footer(bytes) {
+        let copied: usize = file.indexes.iter().chain(&file.blocklets).map(Vec::len).sum();
+        assert!(copied <= bytes.len(), "no more bytes than there are");
+    }
+}
