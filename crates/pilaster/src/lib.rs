@@ -80,6 +80,8 @@
 )]
 
 #[cfg(feature = "carbondata")]
+mod adapted;
+#[cfg(feature = "carbondata")]
 pub mod carbondata;
 mod concat;
 pub mod convert;

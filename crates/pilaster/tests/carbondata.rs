@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use pilaster::carbondata::CarbonOptions;
+use pilaster::carbondata::{CarbonOptions, OutsideFolders};
 use pilaster::core::progress::Silent;
-use pilaster::ls::{ListOptions, list};
+use pilaster::ls::{ListOptions, State, list};
 use pilaster::store::open_store;
 use pilaster::{Dataset, OpenOptions, VerifyDepth, col, lit};
 
@@ -154,4 +154,45 @@ fn a_damaged_table_is_verified_saved_and_repaired() {
     assert!(repaired.is_complete() && repaired.rebuilt.len() == 2, "{repaired:?}");
     assert_eq!(damage(&path), [""; 0]);
     assert_eq!(rows(pilaster::open(&path).unwrap().as_ref()), expected("iud_update2"));
+}
+
+#[test]
+fn parquet_segments_follow_the_others() {
+    let Some(root) = pilaster_testing::goldens("carbondata") else { return };
+    let root = root.join("table/v2.3");
+    let path = text(&root.join("segs_added"));
+    // The table names a folder outside of its own, which nobody has allowed.
+    let error = pilaster::open(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("segment 5 is parquet in /carbon-store/pq") && error.contains("allow it"),
+        "{error}"
+    );
+    let entries = list(&[&path], &ListOptions::default()).unwrap();
+    assert_eq!(entries.len(), 6);
+    assert_eq!(entries[5].format.as_deref(), Some("parquet segment"));
+    assert!(matches!(&entries[5].state, State::Problem(reason) if reason.contains("allow it")));
+    let outside = OutsideFolders::default().with_moved("/carbon-store/pq", root.join("pq"));
+    let options = OpenOptions::default().with_carbondata(CarbonOptions::default().with_outside(outside));
+    let table = options.open(&path).unwrap();
+    let expected = std::fs::read_to_string(root.join("segs_added.jsonl")).unwrap();
+    assert_eq!(rows(table.as_ref()), expected.lines().count());
+    assert_eq!(table.row_count(), Some(expected.lines().count() as u64));
+    // Each id is there once, filters and projections see both kinds of segments.
+    let mut ids: Vec<i64> = expected
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_i64().unwrap())
+        .collect();
+    ids.sort_unstable();
+    for id in &ids {
+        let found: Vec<_> =
+            table.scan().project(["id"]).filter(col("id").eq(lit(*id))).read().unwrap().collect();
+        let count: usize = found.iter().map(|batch| batch.as_ref().unwrap().num_rows()).sum();
+        assert_eq!(count, ids.iter().filter(|other| *other == id).count(), "{id}");
+    }
+    let report = pilaster::verify::verify(&[&path], &options, VerifyDepth::Values, &Silent).unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!(report.rows, expected.lines().count() as u64);
+    let unseen =
+        pilaster::verify::verify(&[&path], &OpenOptions::default(), VerifyDepth::Values, &Silent).unwrap();
+    assert!(unseen.is_sound() && unseen.findings.len() == 1, "{:?}", unseen.findings);
 }

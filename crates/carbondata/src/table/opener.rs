@@ -35,8 +35,12 @@ pub struct ForeignSegment {
     pub id: String,
     /// `parquet`, `orc` or another.
     pub format: String,
-    /// Its data files.
+    /// Where the metadata says it is.
+    pub location: String,
+    /// Its data files; none if the place cannot be reached.
     pub files: Vec<PathBuf>,
+    /// Why it cannot be reached.
+    pub unreachable: Option<String>,
 }
 
 /// A table being opened.
@@ -143,10 +147,11 @@ impl<'a> Opener<'a> {
         };
         let place = path.display().to_string();
         for (location, folder) in file.folders.iter().filter(|(_, folder)| folder.is_live()) {
-            let path = self.folder_path(location, folder).at(&place, 0, SEGMENT_PART)?;
+            let path = self.folder_path(location, folder).at(&place, 0, SEGMENT_PART);
             if is_foreign {
-                self.add_foreign(id, format, &path, folder).at(&place, 0, SEGMENT_PART)?;
+                self.add_foreign(id, format, location, path, folder).at(&place, 0, SEGMENT_PART)?;
             } else {
+                let path = path?;
                 let before = self.parts.len();
                 self.folder(id, &path, folder).at(&place, 0, SEGMENT_PART)?;
                 if !folder.is_relative {
@@ -166,10 +171,27 @@ impl<'a> Opener<'a> {
         self.options.outside.find(location)
     }
 
-    fn add_foreign(&mut self, id: &str, format: &str, path: &Path, folder: &SegmentFolder) -> Result<()> {
-        let names = folder.files.iter().map(|name| Ok(path.join(checked_name(name)?)));
-        let files = names.collect::<Result<_>>()?;
-        self.foreign.push(ForeignSegment { id: id.to_string(), format: format.to_lowercase(), files });
+    fn add_foreign(
+        &mut self,
+        id: &str,
+        format: &str,
+        location: &str,
+        path: Result<PathBuf>,
+        folder: &SegmentFolder,
+    ) -> Result<()> {
+        let path = path.and_then(|path| match folder.partitions.is_empty() {
+            true => Ok(path),
+            false => Err(Error::unsupported(format!("partitioned {format}: open it by itself"))),
+        });
+        let (files, unreachable) = match path {
+            Ok(path) => {
+                let files = folder.files.iter().map(|name| Ok(path.join(checked_name(name)?)));
+                (files.collect::<Result<_>>()?, None)
+            }
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let (id, format, location) = (id.to_string(), format.to_lowercase(), location.to_string());
+        self.foreign.push(ForeignSegment { id, format, location, files, unreachable });
         Ok(())
     }
 

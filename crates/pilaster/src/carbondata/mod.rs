@@ -1,5 +1,6 @@
 //! Where Apache CarbonData plugs in: which files and folders are its own, and how they are opened.
 
+mod foreign;
 mod tables;
 
 use std::path::{Path, PathBuf};

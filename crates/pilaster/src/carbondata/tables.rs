@@ -1,13 +1,13 @@
 //! Tables with their metadata, and stores of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables, has_metadata};
 use pilaster_core::{
     Dataset, DatasetRef, Error, ErrorKind, Finding, Progress, Result, VerifyDepth, VerifyReport,
 };
 
+use super::foreign::{open_with_foreign, verify_foreign};
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
 use crate::store::Store;
@@ -43,6 +43,7 @@ impl Tables {
     fn segment_entry(&self, name: &str, table: &CarbonTable, segment: &SegmentStatus) -> Entry {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let number = |value: &Option<String>| value.as_deref().and_then(|text| text.parse::<u64>().ok());
+        let foreign = table.foreign_segments().iter().find(|foreign| foreign.id == segment.id);
         // Releases before 1.3 note no sizes.
         let bytes = number(&segment.data_bytes).unwrap_or_else(|| table.segment_bytes(&segment.id));
         let details = [
@@ -56,12 +57,19 @@ impl Tables {
         ];
         Entry {
             path: format!("{}#{name}", table.name()),
-            format: Some("carbondata segment".to_string()),
-            rows: segment.is_readable().then(|| table.segment_rows(&segment.id)),
+            format: Some(
+                foreign.map_or("carbondata segment".to_string(), |foreign| {
+                    format!("{} segment", foreign.format)
+                }),
+            ),
+            rows: (segment.is_readable() && foreign.is_none()).then(|| table.segment_rows(&segment.id)),
             bytes: bytes.saturating_add(number(&segment.index_bytes).unwrap_or(0)),
             columns: Some(table.schema().fields().len()),
             details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
-            state: State::Ok,
+            state: match foreign.and_then(|foreign| foreign.unreachable.clone()) {
+                Some(reason) => State::Problem(reason),
+                None => State::Ok,
+            },
         }
     }
 
@@ -91,14 +99,18 @@ fn verify_table(
     progress: &dyn Progress,
     report: &mut VerifyReport,
 ) -> Result<()> {
-    let opened = match CarbonTable::open(folder, options) {
+    let options = options.clone().with_foreign_left_out(true);
+    let opened = match CarbonTable::open(folder, &options) {
         Err(error) if error.is_damage() || is_missing(&error) => {
             CarbonTable::open(folder, &options.clone().with_recovery(true)).map_err(|_| error)
         }
         opened => opened,
     };
     match opened {
-        Ok(table) => report.merge(table.verify(depth, progress)?),
+        Ok(table) => {
+            report.merge(table.verify(depth, progress)?);
+            verify_foreign(&table, depth, progress, report)?;
+        }
         // What this build cannot read is not damage.
         Err(error) if !error.is_damage() && !is_missing(&error) => return Err(error),
         Err(error) => {
@@ -119,12 +131,13 @@ impl Store for Tables {
     }
 
     fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
-        Ok(Arc::new(CarbonTable::open(self.folder(name)?, &self.options)?))
+        open_with_foreign(self.folder(name)?, &self.options)
     }
     fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         for (name, folder) in &self.tables {
-            match CarbonTable::open(folder, &self.options) {
+            // What cannot be reached can still be listed.
+            match CarbonTable::open(folder, &self.options.clone().with_foreign_left_out(true)) {
                 Ok(table) => {
                     entries.extend(table.segments().iter().map(|s| self.segment_entry(name, &table, s)));
                 }
