@@ -256,3 +256,21 @@ fn a_filter_and_a_projection_are_followed() {
     assert_eq!(first.field(0).name(), dataset.schema().field(1).name());
     assert_eq!(first.fields().len(), 2);
 }
+
+#[test]
+fn what_knows_no_positions_becomes_a_file_per_split() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("people.csv");
+    let lines: String = (0..50).map(|id| format!("{id},name {id}\n")).collect();
+    fs::write(&source, format!("id,name\n{lines}")).unwrap();
+    let out = folder.path().join("out");
+    let done = run(&source, &out, &Silent).unwrap();
+    assert_eq!(done.rows, 50);
+    assert_eq!(migrated(&out), rows(&open(&source), ""));
+    assert_eq!(run(&source, &out, &Silent).unwrap().files_before, done.files);
+    // A table without rows still has columns.
+    fs::write(&source, "id,name\n").unwrap();
+    let empty = folder.path().join("empty");
+    assert_eq!(run(&source, &empty, &Silent).unwrap().rows, 0);
+    assert_eq!(open(&empty.join("part-00000.parquet")).schema().fields().len(), 2);
+}

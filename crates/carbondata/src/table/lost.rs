@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use pilaster_core::verify::Finding;
 use pilaster_core::{Error, ErrorKind, Limits, Result};
 
+use super::names::parts_of_name;
 use super::open::{FACT, open_path, sorted_names};
 use super::schema::{SchemaChange, TableSchema};
 use super::status::{SegmentFile, SegmentFolder, SegmentStatus, checked_id};
@@ -59,18 +60,6 @@ pub(crate) fn is_lost(error: &Error) -> bool {
         ErrorKind::Io(error) => matches!(error.kind(), NotFound | UnexpectedEof),
         _ => true,
     }
-}
-
-/// The stamp and the segment in the name of a data or index file: `…-<segment>-<stamp>[.codec].carbondata`. Releases
-/// before 1.3 put no segment there.
-pub(crate) fn parts_of_name(name: &str) -> Option<(Option<&str>, i64)> {
-    let stem = name.strip_suffix(".carbondata").or_else(|| name.strip_suffix(".carbonindex"))?;
-    let (rest, stamp) = stem.rsplit_once('-')?;
-    let stamp = stamp.split('.').next()?.parse().ok()?;
-    let segment = rest.rsplit_once('-').map(|(_, segment)| segment).filter(|id| checked_id(id).is_ok());
-    // part-0-0_batchno0-0-<segment>, part-0-0-0 and so on: only the first form has five parts.
-    let has_segment = rest.contains("_batchno") && rest.split("_batchno").nth(1)?.split('-').count() >= 3;
-    Some((segment.filter(|_| has_segment), stamp))
 }
 
 /// The data files of a segment in a folder.
@@ -304,18 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_segment_and_stamp() {
-        for (name, expected) in [
-            ("part-0-0_batchno0-0-0-1794732568199.snappy.carbondata", Some((Some("0"), 1_794_732_568_199))),
-            ("part-0-0_batchno0-0-0.1-1794733118062.carbondata", Some((Some("0.1"), 1_794_733_118_062))),
-            ("part-0-0-0-1794733156689.carbondata", Some((None, 1_794_733_156_689))),
-            ("part-0-0_batchno0-0-1-0.snappy.carbondata", Some((Some("1"), 0))),
-            ("100100000100001_batchno0-0-3-17.carbonindex", Some((Some("3"), 17))),
-            ("0-0-17.carbonindex", Some((None, 17))),
-            ("tablestatus", None),
-        ] {
-            assert_eq!(parts_of_name(name), expected, "{name}");
-        }
+    fn ids_are_pairs_of_numbers() {
         assert_eq!((numbers("0.10"), numbers("7"), numbers("x")), (Some((0, 10)), Some((7, 0)), None));
     }
 }

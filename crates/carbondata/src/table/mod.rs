@@ -15,10 +15,12 @@ mod as_of;
 mod buckets;
 mod cursor;
 mod deletes;
+mod describe;
 mod dictionary;
 mod lazy;
 mod live;
 mod lost;
+mod names;
 mod open;
 mod opener;
 mod options;
@@ -59,7 +61,12 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         }
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = (lost::parts_of_name(text), repair::loose_name(text), as_of::milliseconds(text));
+        let _ = (
+            names::parts_of_name(text),
+            names::loose_name(text),
+            names::bucket(text),
+            as_of::milliseconds(text),
+        );
         let _ = OutsideFolders::default().with_allowed(true).find(text);
     }
     let _ = serde_json::from_slice::<status::SegmentFile>(bytes);

@@ -12,6 +12,7 @@ use super::deletes::{Deletes, is_missing};
 use super::lazy::{LazySource, ReadCounts};
 use super::live::Live;
 use super::lost::{self, Broken, Lost, is_lost};
+use super::names::{is_of_release_2, is_too_new};
 use super::open::{FACT, OpenedTable, open_path, sorted_names};
 use super::options::{CarbonTableOptions, inside};
 use super::part::{ColumnOrigin, Part};
@@ -424,21 +425,10 @@ pub(crate) fn by_file(index: &IndexFile) -> Result<Vec<FileRecords<'_>>> {
     Ok(files)
 }
 
-/// The bucket of a data file that release 2 wrote, which alone puts the codec into its name: others hash otherwise.
+/// The bucket of a data file, if its rows are spread as release 2 does: others hash otherwise.
 pub(crate) fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
-    let stem = name.strip_suffix(".carbondata").and_then(|stem| stem.rsplit_once('-'));
-    let has_codec = stem.is_some_and(|(_, stamp)| stamp.contains('.'));
-    let bucket = index.header.bucket.filter(|_| has_codec && index.header.cardinalities.is_empty())?;
-    u32::try_from(bucket).ok()
-}
-
-/// Whether a data file came after the time the table is opened at: updates of 1.x put their new rows into the segment they
-/// change.
-pub(crate) fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
-    let stem = name.strip_suffix(".carbondata").unwrap_or(name);
-    let stem = stem.rsplit_once('-').and_then(|(_, stamp)| stamp.split('.').next());
-    let stamp = stem.and_then(|stamp| stamp.parse::<i64>().ok());
-    matches!((stamp, as_of), (Some(stamp), Some(time)) if stamp > time)
+    let is_known = is_of_release_2(name) && index.header.cardinalities.is_empty();
+    u32::try_from(index.header.bucket.filter(|_| is_known)?).ok()
 }
 
 /// The nodes without children below a column.

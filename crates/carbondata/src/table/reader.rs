@@ -16,6 +16,7 @@ use pilaster_core::{
 
 use super::buckets::Buckets;
 use super::cursor::{PlannedParts, TableCursor};
+use super::describe::{describe_table, statistics_of_table};
 use super::lazy::ReadCounts;
 use super::lost::Broken;
 use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
@@ -28,25 +29,24 @@ use super::secondary::{self, SecondaryIndex};
 use super::status::SegmentStatus;
 use crate::file::cursor::KnownChunks;
 use crate::file::layout::CarbonFile;
-use crate::file::page::encoding;
 use crate::file::prune::prune;
-use crate::file::{CarbonType, describe, verify};
+use crate::file::{describe, verify};
 use crate::legacy::keys;
 
 /// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
 /// read; what their index files say is kept.
 #[derive(Debug, Clone)]
-pub struct CarbonTable(Arc<Inner>);
+pub struct CarbonTable(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
-    name: String,
+pub(super) struct Inner {
+    pub(super) name: String,
     folder: PathBuf,
-    has_metadata: bool,
-    schema: SchemaRef,
-    table: TableSchema,
-    segments: Vec<SegmentStatus>,
-    parts: Vec<Arc<Part>>,
+    pub(super) has_metadata: bool,
+    pub(super) schema: SchemaRef,
+    pub(super) table: TableSchema,
+    pub(super) segments: Vec<SegmentStatus>,
+    pub(super) parts: Vec<Arc<Part>>,
     foreign: Vec<ForeignSegment>,
     read: Arc<ReadCounts>,
     broken: Vec<Broken>,
@@ -174,7 +174,7 @@ impl CarbonTable {
         (read.files.load(Ordering::Relaxed), read.bytes.load(Ordering::Relaxed))
     }
 
-    fn rows(&self) -> u64 {
+    pub(super) fn rows(&self) -> u64 {
         self.0.parts.last().map_or(0, |part| part.rows().end)
     }
 
@@ -239,47 +239,6 @@ impl CarbonTable {
         }
         Ok(())
     }
-
-    fn segment_node(&self, segment: &SegmentStatus) -> Result<Node> {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let mut node = Node::new(format!("segment {}", segment.id), 0)
-            .fact("status", &segment.status)
-            .fact("load_start", text(&segment.load_start))
-            .fact("load_end", text(&segment.load_end))
-            .fact("modified", text(&segment.modified))
-            .fact("merged_into", text(&segment.merged_into))
-            .fact("rows", self.segment_rows(&segment.id));
-        for part in self.0.parts.iter().filter(|part| part.segment == segment.id) {
-            let deleted = part.file.rows.saturating_sub(part.live.count());
-            let child = describe::describe(&part.file)?.fact("deleted_rows", deleted);
-            node.bytes = node.bytes.saturating_add(child.bytes);
-            node = node.child(child);
-        }
-        Ok(node)
-    }
-}
-
-/// What the schema says of each column.
-fn columns_node(table: &TableSchema) -> Node {
-    let mut node = Node::new("columns", 0);
-    for column in table.columns.iter().filter(|column| !column.is_invisible) {
-        let encodings: Vec<_> = column.encoders.iter().map(|number| encoding::name(*number)).collect();
-        let carbon_type =
-            CarbonType::of(column).map_or_else(|_| column.data_type.to_string(), |t| format!("{t:?}"));
-        let mut child = Node::new(format!("column {}", column.name), 0)
-            .fact("type", carbon_type)
-            .fact("id", &column.column_id)
-            .fact("encodings", encodings.join(","))
-            .fact("kind", if column.is_dimension { "dimension" } else { "measure" });
-        for (key, value) in &column.properties {
-            child = child.fact(format!("property.{key}"), value);
-        }
-        if let Some(default) = &column.default_value {
-            child = child.fact("default", String::from_utf8_lossy(default).into_owned());
-        }
-        node = node.child(child);
-    }
-    node
 }
 
 /// The columns of one scan.
@@ -385,37 +344,7 @@ impl Dataset for CarbonTable {
     }
 
     fn describe(&self) -> Result<Node> {
-        let inner = &*self.0;
-        let mut node = Node::new(format!("{} {}", self.format(), inner.name), self.size_bytes())
-            .fact("rows", self.rows())
-            .fact("columns", inner.schema.fields().len());
-        if !inner.has_metadata {
-            for part in &inner.parts {
-                node = node.child(describe::describe(&part.file)?);
-            }
-            return Ok(node);
-        }
-        node = node.fact("table_id", &inner.table.table_id);
-        for (key, value) in &inner.table.properties {
-            node = node.fact(format!("property.{key}"), value);
-        }
-        if let Some((columns, count)) = &inner.table.buckets {
-            node = node.fact("buckets", format!("{count} by {}", columns.join(", ")));
-        }
-        if !inner.table.partition_columns.is_empty() {
-            node = node.fact("partition_columns", inner.table.partition_columns.join(","));
-        }
-        if let Some(made) = inner.table.made() {
-            node = node.fact("made", made);
-        }
-        for index in self.secondary_indexes()? {
-            node = node.fact("secondary_index", index);
-        }
-        node = node.child(columns_node(&inner.table));
-        for segment in &inner.segments {
-            node = node.child(self.segment_node(segment)?);
-        }
-        Ok(node)
+        describe_table(self)
     }
 
     fn pages(&self) -> Result<Vec<Page>> {
@@ -433,24 +362,6 @@ impl Dataset for CarbonTable {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        let mut all = vec![ColumnStatistics::default(); self.0.schema.fields().len()];
-        for part in &self.0.parts {
-            let of_file = describe::column_statistics(&part.file)?;
-            for (column, origin) in all.iter_mut().zip(&part.origins) {
-                let ColumnOrigin::File(index) = origin else { continue };
-                let Some(known) = of_file.get(*index) else { continue };
-                column.bytes = column.bytes.saturating_add(known.bytes);
-                for (names, more) in
-                    [(&mut column.encodings, &known.encodings), (&mut column.codecs, &known.codecs)]
-                {
-                    for name in more {
-                        if !names.contains(name) {
-                            names.push(name.clone());
-                        }
-                    }
-                }
-            }
-        }
-        Ok(all)
+        statistics_of_table(self)
     }
 }

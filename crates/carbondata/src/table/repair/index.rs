@@ -7,18 +7,11 @@ use pilaster_core::{Error, Limits, Result};
 use pilaster_encoding::thrift::{Writer, wire};
 
 use super::super::lost;
+use super::super::names::{bucket, loose_name};
 use super::super::open::{open_path, sorted_names};
 use super::super::opener::by_file;
 use super::thrift::{RawFile, read};
 use crate::file::IndexFile;
-
-/// The name of the index file of a data file: `part-0-<stem>[.codec].carbondata` belongs to `<stem>.carbonindex`.
-pub(crate) fn loose_name(data: &str) -> Option<String> {
-    let rest = data.strip_prefix("part-")?.split_once('-')?.1.strip_suffix(".carbondata")?;
-    let (front, stamp) = rest.rsplit_once('-')?;
-    let stamp = stamp.split('.').next()?;
-    Some(format!("{front}-{stamp}.carbonindex"))
-}
 
 /// The data files that the index file `name` listed: those of its own name, or all that no other index lists.
 pub(super) fn data_files(folder: &Path, segment: &str, name: &str, limits: &Limits) -> Result<Vec<String>> {
@@ -115,24 +108,4 @@ fn record(name: &str, file: &RawFile, index: &[u8], blocklet: &[u8], out: &mut V
     writer.structure(5, |out| out.extend_from_slice(blocklet));
     writer.i64(6, i64::try_from(file.size).unwrap_or(i64::MAX));
     writer.finish();
-}
-
-/// The bucket in a data file's name: `…_batchno<n>-<bucket>-<segment>-<stamp>`.
-fn bucket(name: &str) -> i32 {
-    let parts = name.split_once("_batchno").map(|(_, rest)| rest.split('-'));
-    parts.and_then(|mut parts| parts.nth(1)?.parse().ok()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn index_files_are_named_after_their_data_files() {
-        let name = |data: &str| loose_name(data).unwrap_or_default();
-        assert_eq!(name("part-0-0_batchno0-0-0-17.snappy.carbondata"), "0_batchno0-0-0-17.carbonindex");
-        assert_eq!(name("part-3-100_batchno0-2-0.1-17.carbondata"), "100_batchno0-2-0.1-17.carbonindex");
-        assert_eq!(name("other"), "");
-        assert_eq!((bucket("part-0-0_batchno0-3-0-17.carbondata"), bucket("x")), (3, 0));
-    }
 }

@@ -32,7 +32,6 @@ use super::open::{OpenedTable, open_table, schema_path};
 use super::options::CarbonTableOptions;
 use super::reader::CarbonTable;
 use super::status::{BlockUpdate, SegmentStatus};
-pub(crate) use index::loose_name;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use thrift::fuzz as fuzz_raw;
 pub(crate) use words::check as check_sort_indexes;
