@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
 use pilaster_core::{Dataset, ErrorKind, Result};
 use support::goldens;
-use support::tables::{copy_all, expected, rows, whole};
+use support::rows::{expected, rows};
+use support::tables::{copy_all, whole};
 
 fn at(folder: &Path, time: i64) -> Result<CarbonTable> {
     CarbonTable::open(folder, &CarbonTableOptions::default().with_as_of(Some(time)))

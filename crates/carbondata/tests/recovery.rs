@@ -19,7 +19,8 @@ use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, LossLog, Result, VerifyDepth};
 use support::damage::{ALL, Copy, Damage, damage};
-use support::tables::{expected, files_below, rows};
+use support::rows::{expected, rows};
+use support::tables::files_below;
 use support::{Numbers, batches, goldens, testdata};
 
 fn recovered(folder: &Path) -> Result<CarbonTable> {

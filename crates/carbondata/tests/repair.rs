@@ -17,7 +17,8 @@ use pilaster_carbondata::table::{CarbonTableOptions, TableRepair, repair};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, VerifyDepth};
 use support::damage::{ALL, Copy, Damage, damage};
-use support::tables::{expected, files_below, open, rows, whole};
+use support::rows::{expected, rows};
+use support::tables::{files_below, open, whole};
 use support::{goldens, testdata};
 
 fn run(folder: &Path) -> TableRepair {

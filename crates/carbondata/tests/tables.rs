@@ -17,7 +17,8 @@ use arrow_select::concat::concat_batches;
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, find_tables, is_table};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, ErrorKind, Literal, Predicate, RowRanges, VerifyDepth, col, lit};
-use support::tables::{cases, copy_all, expected, files_below, open, rows, whole};
+use support::rows::{expected, rows};
+use support::tables::{cases, copy_all, files_below, open, whole};
 use support::{Numbers, batches, goldens, testdata};
 
 fn check(cases: &[(String, PathBuf, PathBuf)]) -> usize {

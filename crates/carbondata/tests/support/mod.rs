@@ -11,6 +11,7 @@
 
 pub mod cells;
 pub mod damage;
+pub mod rows;
 pub mod tables;
 
 use std::io::Read;
