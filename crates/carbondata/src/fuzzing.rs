@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
+use arrow_array::{Array, ArrayRef, Int32Array};
+use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::MemorySource;
 use pilaster_core::{Limits, RowRanges, SourceRef};
 use pilaster_encoding::thrift::Reader;
 
-use crate::file::CarbonType;
 use crate::file::cursor::PageCursor;
-use crate::file::meta::EncoderMeta;
-use crate::file::page::{order, strings, words};
+use crate::file::layout::CarbonFile;
+use crate::file::meta::{EncoderMeta, Max, Store};
+use crate::file::page::numbers::NumberPage;
+use crate::file::page::{nested, numbers, order, strings, words};
+use crate::file::stream::open_stream_until_damage;
+use crate::file::{CarbonType, ColumnNode};
 use crate::messages::{ChunkHeader, FileFooter, FileHeader, IndexHeader};
 
 /// Headers, footers, chunk headers, index files and encoder meta.
@@ -44,21 +49,8 @@ pub fn pages(bytes: &[u8]) {
 pub fn tables(bytes: &[u8]) {
     crate::table::fuzz(bytes);
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
-    let small = 1 << 20;
-    let limits = Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: small,
-        decoded_bytes: small,
-        depth: 8,
-        ..Limits::default()
-    };
-    if let Ok(file) = crate::legacy::open_legacy(source, limits) {
-        let file = Arc::new(file);
-        for (column, _) in file.columns.iter().enumerate() {
-            let rows = RowRanges::none();
-            let mut cursor = PageCursor::new(Arc::clone(&file), column, rows, Arc::default());
-            let _ = cursor.read(0..file.rows.min(1 << 16));
-        }
+    if let Ok(file) = crate::legacy::open_legacy(source, small_limits()) {
+        read_all(file);
     }
 }
 
@@ -68,6 +60,117 @@ pub fn dictionaries(bytes: &[u8]) {
     if let Some(dictionary) = &header.dictionary {
         let codec = pilaster_encoding::codec::Codec::Snappy;
         let _ = words::Words::parse(dictionary, codec, CarbonType::String, &Limits::default());
+    }
+}
+
+/// Pages of numbers: every type, encoding and stored form, chosen by the first bytes.
+pub fn numbers(bytes: &[u8]) {
+    let Some((choice, bytes)) = bytes.split_first_chunk::<4>() else { return };
+    let [which, encoding, store, decimals] = *choice;
+    let (limit, bytes) = bytes.split_at(bytes.len().min(16));
+    let pick = |count: usize, byte: u8| usize::from(byte).checked_rem(count).unwrap_or(0);
+    let carbon_type = [
+        CarbonType::Short,
+        CarbonType::Int,
+        CarbonType::Long,
+        CarbonType::Double,
+        CarbonType::Float,
+        CarbonType::Byte,
+        CarbonType::Boolean,
+        CarbonType::Timestamp,
+        CarbonType::Date,
+        CarbonType::Decimal { precision: 18, scale: 2 },
+        CarbonType::Decimal { precision: 38, scale: 10 },
+    ];
+    let stores = [
+        Store::Byte,
+        Store::Short,
+        Store::ShortInt,
+        Store::Int,
+        Store::Long,
+        Store::Float,
+        Store::Double,
+        Store::Decimal,
+        Store::ByteArray,
+    ];
+    let mut number = [0u8; 16];
+    number.iter_mut().zip(limit).for_each(|(slot, byte)| *slot = *byte);
+    let low = number.first_chunk::<8>().copied().unwrap_or_default();
+    let number = i128::from_le_bytes(number);
+    let maxima = [
+        Max::Integer(i64::from_le_bytes(low)),
+        Max::Double(f64::from_le_bytes(low)),
+        Max::Decimal(number),
+        Max::None,
+    ];
+    let (Some(&carbon_type), Some(&store), Some(&max)) = (
+        carbon_type.get(pick(carbon_type.len(), which)),
+        stores.get(pick(stores.len(), store)),
+        maxima.get(pick(maxima.len(), which / 16)),
+    ) else {
+        return;
+    };
+    let decimals = i32::from(decimals % 40).saturating_sub(1);
+    let meta = EncoderMeta { column_type: 4, store, decimals, max, rest: 0 };
+    let encoding = i32::from(encoding % 17);
+    let count = numbers::value_count(carbon_type, encoding, &meta, bytes);
+    let page = NumberPage { carbon_type, encoding, meta: &meta, bytes, order: None, nulls: None };
+    if let (Ok(count), Ok(array)) = (count, page.decode()) {
+        assert_eq!(array.len(), count, "as many values as were counted");
+    }
+}
+
+/// Nodes of arrays, maps and structs over children of some length.
+pub fn nested(bytes: &[u8]) {
+    let Some((length, bytes)) = bytes.split_first() else { return };
+    let items: ArrayRef = Arc::new(Int32Array::from_iter_values(0..i32::from(*length)));
+    let field = |data_type: DataType| Arc::new(Field::new("a", data_type, true));
+    let item = Arc::new(Field::new("item", DataType::Int32, true));
+    let node = ColumnNode {
+        carbon_type: CarbonType::Array,
+        chunk: 0,
+        is_dimension: true,
+        has_table_dictionary: false,
+        is_child: false,
+        field: field(DataType::List(item)),
+        children: Vec::new(),
+        entries_chunk: None,
+    };
+    if let Ok(list) = nested::list(&node, bytes, &items) {
+        assert!(list.len() <= bytes.len(), "no more rows than bytes");
+    }
+}
+
+/// Files of streams: opened as far as they go, all rows read.
+pub fn streams(bytes: &[u8]) {
+    let source: SourceRef = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
+    let opened = open_stream_until_damage(source, small_limits(), bytes.len() as u64);
+    let Ok((file, _)) = opened else { return };
+    read_all(file);
+}
+
+/// Measures and packed numbers of versions 1 and 2, and what is copied out of footers to repair an index.
+pub fn old_pages(bytes: &[u8]) {
+    crate::legacy::fuzz(bytes);
+    crate::table::fuzz_raw(bytes);
+}
+
+fn small_limits() -> Limits {
+    let small = 1 << 20;
+    Limits {
+        metadata_bytes: 1 << 16,
+        block_bytes: small,
+        decoded_bytes: small,
+        depth: 8,
+        ..Limits::default()
+    }
+}
+
+fn read_all(file: CarbonFile) {
+    let file = Arc::new(file);
+    for (column, _) in file.columns.iter().enumerate() {
+        let mut cursor = PageCursor::new(Arc::clone(&file), column, RowRanges::none(), Arc::default());
+        let _ = cursor.read(0..file.rows.min(1 << 16));
     }
 }
 
@@ -83,6 +186,10 @@ mod tests {
             pages(&bytes);
             dictionaries(&bytes);
             tables(&bytes);
+            numbers(&bytes);
+            nested(&bytes);
+            streams(&bytes);
+            old_pages(&bytes);
         }
     }
 }

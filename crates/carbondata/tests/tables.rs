@@ -18,26 +18,8 @@ use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, find_tables, i
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, ErrorKind, Literal, Predicate, RowRanges, VerifyDepth, col, lit};
 use support::rows::{expected, rows};
+use support::tables::{cases, copy_all, files_below, open, whole};
 use support::{Numbers, batches, goldens, testdata};
-
-fn whole(table: &CarbonTable) -> RecordBatch {
-    concat_batches(&table.schema(), &batches(table.scan()).unwrap()).unwrap()
-}
-
-fn open(folder: &Path) -> CarbonTable {
-    CarbonTable::open(folder, &CarbonTableOptions::default()).unwrap()
-}
-
-/// The tables of a folder of goldens that have expected rows.
-fn cases(root: &Path) -> Vec<(String, PathBuf, PathBuf)> {
-    support::sorted(root)
-        .into_iter()
-        .filter(|path| path.is_dir())
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_string(), path.clone()))
-        .map(|(name, path)| (name.clone(), path, root.join(format!("{name}.jsonl"))))
-        .filter(|(_, path, expected)| path.join("Metadata").is_dir() && expected.is_file())
-        .collect()
-}
 
 fn check(cases: &[(String, PathBuf, PathBuf)]) -> usize {
     let mut count = 0;
@@ -173,28 +155,6 @@ fn damaged_metadata_is_refused_or_survived() {
     std::fs::remove_dir_all(&copy).unwrap();
 }
 
-fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    for path in support::sorted(folder) {
-        if path.is_dir() {
-            files_below(&path, files);
-        } else {
-            files.push(path);
-        }
-    }
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for path in support::sorted(from) {
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy_all(&path, &target);
-        } else {
-            std::fs::write(target, std::fs::read(&path).unwrap()).unwrap();
-        }
-    }
-}
-
 #[test]
 fn what_cannot_be_read_is_refused_by_name() {
     let Some(root) = goldens() else { return };
@@ -262,4 +222,22 @@ fn a_folder_of_the_sdk_is_a_table_and_a_store_has_tables() {
     let names: Vec<_> =
         find_tables(&testdata().join("table")).unwrap().into_iter().map(|(name, _)| name).collect();
     assert!(names.len() >= 3, "{names:?}");
+}
+
+#[test]
+fn secondary_indexes_and_columns_are_named() {
+    let Some(root) = goldens() else { return };
+    let root = root.join("table/v2.3");
+    let names = |table: &str| -> Vec<String> {
+        open(&root.join(table)).secondary_indexes().unwrap().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(names("bloom"), ["bl (bloom)"]);
+    assert_eq!(names("si"), ["index tables beside this one"]);
+    assert_eq!(names("si_city"), ["this table is an index of another one"]);
+    assert_eq!(names("types"), [""; 0]);
+    let bucket = open(&root.join("bucket")).describe().unwrap();
+    let facts = format!("{bucket:?}");
+    for word in ["buckets", "column ", "encodings", "sort_columns", "segment 0"] {
+        assert!(facts.contains(word), "{word} in {facts}");
+    }
 }

@@ -9,7 +9,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::describe::{ColumnStatistics, Node, Page};
 use crate::error::{Error, Result};
-use crate::predicate::Predicate;
+use crate::predicate::{Literal, Predicate};
 use crate::progress::Progress;
 use crate::rows::RowRanges;
 use crate::salvage::LossLog;
@@ -45,6 +45,15 @@ pub trait Dataset: Send + Sync + Debug {
     /// # Errors
     /// If finding them needs bytes that cannot be read.
     fn splits(&self) -> Result<Vec<Split>>;
+
+    /// The partitions of a table whose rows lie apart by the values of some columns; empty if they do not. They cover all
+    /// rows, and no row twice.
+    ///
+    /// # Errors
+    /// If finding them needs bytes that cannot be read.
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        Ok(Vec::new())
+    }
 
     /// A scan of everything, to be narrowed: `dataset.scan().project(["id"]).filter(…).read()`.
     fn scan(&self) -> Scan<'_>;
@@ -95,6 +104,15 @@ pub struct Split {
     pub rows: Option<Range<u64>>,
     /// About how many bytes reading all of it takes.
     pub bytes: u64,
+}
+
+/// Rows that have the same values in the columns their table is partitioned by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Partition {
+    /// Columns by index into the schema, in the table's order, and their value.
+    pub values: Vec<(usize, Literal)>,
+    /// Positions of its rows.
+    pub rows: RowRanges,
 }
 
 /// What a scan does about damage.

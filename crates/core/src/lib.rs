@@ -51,7 +51,7 @@ pub mod verify;
 pub mod views;
 
 pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
-pub use dataset::{BatchReader, Dataset, DatasetRef, OnDamage, Scan, ScanRequest, Split};
+pub use dataset::{BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest, Split};
 pub use error::{Error, ErrorKind, Position, Result};
 pub use limits::Limits;
 pub use predicate::{CompareOp, Literal, Predicate, col, lit};

@@ -11,6 +11,7 @@
 //! | choose rows | [`col`], [`lit`], [`Predicate`], [`RowRanges`] |
 //! | print rows as text | [`text`], [`output::writer`] |
 //! | write rows to a file | [`convert::convert`], [`OutputFormat`], [`output::BatchWriter`] |
+//! | move a whole table into a folder of Parquet files, and go on after a kill | [`migrate::migrate`] |
 //! | look for damage | [`verify::verify`], [`VerifyReport`] |
 //! | save what is left of a damaged file | [`salvage::salvage`], [`SalvageReport`](salvage::SalvageReport) |
 //! | make a damaged file whole again | [`repair::repair`] |
@@ -79,6 +80,8 @@
 )]
 
 #[cfg(feature = "carbondata")]
+mod adapted;
+#[cfg(feature = "carbondata")]
 pub mod carbondata;
 mod concat;
 pub mod convert;
@@ -90,6 +93,7 @@ mod formats;
 #[cfg(feature = "kudu")]
 pub mod kudu;
 pub mod ls;
+pub mod migrate;
 pub mod open;
 pub mod output;
 mod paths;

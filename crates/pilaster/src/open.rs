@@ -83,7 +83,7 @@ impl OpenOptions {
     }
 
     /// Rows as they were at an earlier time, in the words of the format: for Kudu a hybrid timestamp or a wall-clock
-    /// time.
+    /// time, for CarbonData milliseconds since 1970 or a wall-clock time, for Doris a version.
     #[must_use]
     pub fn with_as_of(mut self, as_of: Option<String>) -> Self {
         self.as_of = as_of;

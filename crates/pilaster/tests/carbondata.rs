@@ -4,11 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pilaster::carbondata::CarbonOptions;
+use pilaster::carbondata::{CarbonOptions, OutsideFolders};
 use pilaster::core::progress::Silent;
-use pilaster::ls::{ListOptions, list};
+use pilaster::ls::{ListOptions, State, list};
 use pilaster::store::open_store;
 use pilaster::{Dataset, OpenOptions, VerifyDepth, col, lit};
+
+/// Rows of `iud_update2` before anything was deleted.
+const LOADED: usize = 80;
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/carbondata")
@@ -90,4 +93,106 @@ fn a_store_has_tables_and_a_table_has_segments() {
     assert!(segment > 0 && segment < expected("iud_update2"));
     let options = OpenOptions::default().with_table(Some("iud_update2".into())).with_as_of(Some("5".into()));
     assert!(options.open(&path).is_err());
+}
+
+#[test]
+fn a_table_is_given_as_it_was() {
+    let path = text(&testdata().join("table/iud_update2"));
+    let at = |time: &str| OpenOptions::default().with_as_of(Some(time.to_string())).open(&path);
+    // Before the first delete, after it, and now; a clock is as good as a number.
+    for (time, count) in [
+        ("1794732568500", LOADED),
+        ("1794732568736", LOADED - 12),
+        ("2100-01-01T00:00:00", expected("iud_update2")),
+    ] {
+        assert_eq!(rows(at(time).unwrap().as_ref()), count, "{time}");
+    }
+    let error = at("1970-01-01").unwrap_err().to_string();
+    assert!(error.contains("the earliest possible time is"), "{error}");
+    assert!(at("yesterday").unwrap_err().to_string().contains("milliseconds since 1970"));
+    // A folder without metadata has no history.
+    let folder = text(&testdata().join("sdk/bool_byte/data"));
+    assert!(OpenOptions::default().with_as_of(Some("5".to_string())).open(&folder).is_err());
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target)
+        } else {
+            std::fs::write(target, std::fs::read(path).unwrap()).unwrap()
+        }
+    }
+}
+
+#[test]
+fn a_damaged_table_is_verified_saved_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("store/iud");
+    copy(&testdata().join("table/iud_update2"), &table);
+    std::fs::write(table.join("Metadata/tablestatus"), "[{").unwrap();
+    std::fs::write(table.join("Metadata/schema"), "?").unwrap();
+    let path = text(&table);
+    let damage = |path: &str| {
+        let options = OpenOptions::default();
+        let report = pilaster::verify::verify(&[path], &options, VerifyDepth::Values, &Silent).unwrap();
+        report.findings.iter().map(|finding| finding.path.to_string()).collect::<Vec<_>>()
+    };
+    for path in [&path, &text(&folder.path().join("store"))] {
+        let found = damage(path);
+        assert!(found.iter().any(|path| path.ends_with("Metadata/tablestatus")), "{found:?}");
+        assert!(found.iter().any(|path| path.ends_with("Metadata/schema")), "{found:?}");
+    }
+    assert!(pilaster::open(&path).is_err());
+    let recovered = OpenOptions::default().with_recovery(true).open(&path).unwrap();
+    assert_eq!(rows(recovered.as_ref()), expected("iud_update2"));
+    assert!(!recovered.findings().is_empty());
+    let repaired = pilaster::carbondata::repair_table(&path, &OpenOptions::default()).unwrap();
+    assert!(repaired.is_complete() && repaired.rebuilt.len() == 2, "{repaired:?}");
+    assert_eq!(damage(&path), [""; 0]);
+    assert_eq!(rows(pilaster::open(&path).unwrap().as_ref()), expected("iud_update2"));
+}
+
+#[test]
+fn parquet_segments_follow_the_others() {
+    let Some(root) = pilaster_testing::goldens("carbondata") else { return };
+    let root = root.join("table/v2.3");
+    let path = text(&root.join("segs_added"));
+    // The table names a folder outside of its own, which nobody has allowed.
+    let error = pilaster::open(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("segment 5 is parquet in /carbon-store/pq") && error.contains("allow it"),
+        "{error}"
+    );
+    let entries = list(&[&path], &ListOptions::default()).unwrap();
+    assert_eq!(entries.len(), 6);
+    assert_eq!(entries[5].format.as_deref(), Some("parquet segment"));
+    assert!(matches!(&entries[5].state, State::Problem(reason) if reason.contains("allow it")));
+    let outside = OutsideFolders::default().with_moved("/carbon-store/pq", root.join("pq"));
+    let options = OpenOptions::default().with_carbondata(CarbonOptions::default().with_outside(outside));
+    let table = options.open(&path).unwrap();
+    let expected = std::fs::read_to_string(root.join("segs_added.jsonl")).unwrap();
+    assert_eq!(rows(table.as_ref()), expected.lines().count());
+    assert_eq!(table.row_count(), Some(expected.lines().count() as u64));
+    // Each id is there once, filters and projections see both kinds of segments.
+    let mut ids: Vec<i64> = expected
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_i64().unwrap())
+        .collect();
+    ids.sort_unstable();
+    for id in &ids {
+        let found: Vec<_> =
+            table.scan().project(["id"]).filter(col("id").eq(lit(*id))).read().unwrap().collect();
+        let count: usize = found.iter().map(|batch| batch.as_ref().unwrap().num_rows()).sum();
+        assert_eq!(count, ids.iter().filter(|other| *other == id).count(), "{id}");
+    }
+    let report = pilaster::verify::verify(&[&path], &options, VerifyDepth::Values, &Silent).unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!(report.rows, expected.lines().count() as u64);
+    let unseen =
+        pilaster::verify::verify(&[&path], &OpenOptions::default(), VerifyDepth::Values, &Silent).unwrap();
+    assert!(unseen.is_sound() && unseen.findings.len() == 1, "{:?}", unseen.findings);
 }

@@ -58,6 +58,8 @@ pub(crate) struct FooterFacts {
     pub offset: u64,
     pub is_sorted: Option<bool>,
     pub extra: Vec<(String, String)>,
+    /// Values per dictionary column.
+    pub cardinalities: Vec<i32>,
 }
 
 /// A stretch of rows with a chunk per column.
@@ -212,8 +214,22 @@ impl CarbonFile {
             let error = Error::corrupt(format!("{} rows in all", footer.rows), self.rows);
             return Err(error.at(self.name(), offset, part));
         }
-        self.footer = Some(FooterFacts { offset, is_sorted: footer.is_sorted, extra: footer.extra });
+        self.footer = Some(FooterFacts {
+            offset,
+            is_sorted: footer.is_sorted,
+            extra: footer.extra,
+            cardinalities: footer.cardinalities,
+        });
         Ok(())
+    }
+
+    /// Whether blocklets, pages and statistics are the same in both.
+    pub fn is_same_layout(&self, other: &Self) -> bool {
+        let of = |blocklet: &Blocklet| {
+            let Blocklet { rows, page_starts, chunks, min_max } = blocklet.clone();
+            (rows, page_starts, chunks, min_max)
+        };
+        self.blocklets.iter().map(of).eq(other.blocklets.iter().map(of))
     }
 
     /// A file of version 1 or 2, of which only the columns are known.

@@ -21,7 +21,7 @@ pub(crate) mod meta;
 pub(crate) mod page;
 pub(crate) mod prune;
 mod reader;
-mod recover;
+pub(crate) mod recover;
 pub(crate) mod statistics;
 pub(crate) mod stream;
 pub(crate) mod types;

@@ -3,6 +3,7 @@
 //! The bytes have other forms than the values. Nulls count as the value that is stored for them (0, the least date, the
 //! marker of null), so bounds are never too narrow but may be too wide.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::types::{
@@ -13,12 +14,15 @@ use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, PrimitiveArray, StringViewArray,
     UInt64Array,
 };
+use arrow_buffer::BooleanBuffer;
 use arrow_ord::sort::{SortOptions, sort_limit};
 use bytes::Bytes;
 use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::ZoneStatistics;
+use pilaster_core::{CompareOp, Literal};
 
 use super::page::strings::{DATE_BASE, decimal};
+use super::page::words::WordsRef;
 use super::types::{CarbonType, ColumnNode};
 use crate::messages::MinMax;
 
@@ -118,6 +122,8 @@ pub(crate) type FindStatistics<'a> = &'a dyn Fn(usize, &ColumnNode) -> Option<(&
 /// Zones whose statistics lie in lists: blocklets, with a list of all columns, or pages, with a list for each column.
 pub(crate) struct Zones<'a> {
     pub columns: &'a [ColumnNode],
+    /// Dictionaries of the table, by chunk, with the bytes of their codes.
+    pub words: &'a HashMap<usize, (WordsRef, usize)>,
     pub rows: Vec<u64>,
     /// Where the statistics are.
     pub find: FindStatistics<'a>,
@@ -135,6 +141,26 @@ impl Zones<'_> {
             .collect();
         bounds(node, &zones)
     }
+
+    /// The zones in which a code is whose word a question is true for; and those of which the codes are not known.
+    fn with_code(&self, column: usize, question: Option<(CompareOp, Literal)>) -> Option<BooleanBuffer> {
+        let node = self.columns.get(column).filter(|node| node.has_table_dictionary)?;
+        let (words, _) = self.words.get(&node.chunk)?;
+        let counts = words.matches(&question)?;
+        Some(BooleanBuffer::collect_bool(self.rows.len(), |zone| {
+            let codes = (self.find)(zone, node).and_then(|(statistics, place)| {
+                let (min, max) = statistics.bounds(place)?;
+                Some((code(min)?, code(max)?))
+            });
+            codes.is_none_or(|(min, max)| counts.any(min, max))
+        }))
+    }
+}
+
+/// A code of a dictionary, big-endian in as few bytes as its table needs.
+fn code(bytes: &[u8]) -> Option<u32> {
+    let is_code = (1..=4).contains(&bytes.len());
+    is_code.then(|| bytes.iter().fold(0u32, |code, byte| (code << 8) | u32::from(*byte)))
 }
 
 impl ZoneStatistics for Zones<'_> {
@@ -150,12 +176,18 @@ impl ZoneStatistics for Zones<'_> {
         self.side(column, Side::Max)
     }
 
-    fn null_counts(&self, _column: usize) -> Option<UInt64Array> {
-        None
+    fn null_counts(&self, column: usize) -> Option<UInt64Array> {
+        // Only of codes it is known whether null is among them, and then not how often.
+        let may = self.with_code(column, None)?;
+        Some(may.iter().map(|may| (!may).then_some(0)).collect())
     }
 
     fn row_counts(&self) -> Option<UInt64Array> {
         Some(UInt64Array::from(self.rows.clone()))
+    }
+
+    fn compared(&self, column: usize, op: CompareOp, value: &Literal) -> Option<BooleanBuffer> {
+        self.with_code(column, Some((op, value.clone())))
     }
 }
 

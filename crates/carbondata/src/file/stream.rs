@@ -73,6 +73,16 @@ impl BlockletHeader {
 
 /// Opens a streaming file, of which the first `valid_bytes` bytes count.
 pub(crate) fn open_stream(source: SourceRef, limits: Limits, valid_bytes: u64) -> Result<CarbonFile> {
+    let (file, damage) = open_stream_until_damage(source, limits, valid_bytes)?;
+    damage.map_or(Ok(file), Err)
+}
+
+/// Opens a streaming file up to the first blocklet that is damaged or cut; gives what is wrong with that one too.
+pub(crate) fn open_stream_until_damage(
+    source: SourceRef,
+    limits: Limits,
+    valid_bytes: u64,
+) -> Result<(CarbonFile, Option<Error>)> {
     let (header, header_bytes) = read_header(&source, &limits)?;
     let codec = match header.compressor_name.as_deref() {
         None | Some("snappy") => Codec::Snappy,
@@ -88,10 +98,17 @@ pub(crate) fn open_stream(source: SourceRef, limits: Limits, valid_bytes: u64) -
     file.set_columns(header)?;
     file.header_bytes = header_bytes;
     let mut blocks = Vec::new();
+    let mut damage = None;
     let mut next = header_bytes;
     while next < valid_bytes {
-        let (header, rows) =
-            read_blocklet(&file, &marker, next, valid_bytes).at(file.name(), next, BLOCKLET_PART)?;
+        let read = read_blocklet(&file, &marker, next, valid_bytes).at(file.name(), next, BLOCKLET_PART);
+        let (header, rows) = match read {
+            Ok(blocklet) => blocklet,
+            Err(error) => {
+                damage = Some(error);
+                break;
+            }
+        };
         let end = file.rows.saturating_add(header.rows);
         file.blocklets.push(Blocklet {
             rows: file.rows..end,
@@ -104,7 +121,7 @@ pub(crate) fn open_stream(source: SourceRef, limits: Limits, valid_bytes: u64) -
         blocks.push(rows);
     }
     file.stream = Some(Stream { codec, blocks });
-    Ok(file)
+    Ok((file, damage))
 }
 
 /// The header of the blocklet at `start`, and where its rows lie.

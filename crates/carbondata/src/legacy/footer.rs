@@ -34,6 +34,21 @@ pub(crate) struct LegacyFooter {
     pub cardinalities: Vec<i32>,
     /// Rows and chunks of each blocklet.
     pub blocklets: Vec<(u64, Vec<LegacyChunk>)>,
+    /// Of each blocklet.
+    pub statistics: Vec<LegacyStatistics>,
+}
+
+/// What a footer says of the values of a blocklet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LegacyStatistics {
+    /// Least values, one per chunk of dimensions.
+    pub min: Vec<Bytes>,
+    /// Greatest values, likewise.
+    pub max: Vec<Bytes>,
+    /// The codes of its first row, side by side; the rows are in their order.
+    pub start: Bytes,
+    /// The codes of its last row.
+    pub end: Bytes,
 }
 
 /// A blocklet of version 2: where its chunks begin, and the bytes of their headers.
@@ -81,7 +96,7 @@ pub(crate) fn read_footer(source: &SourceRef, limits: &Limits) -> Result<LegacyF
 fn parse(bytes: &Bytes) -> Parsed<(LegacyFooter, Vec<Places>)> {
     let mut reader = Reader::new(bytes);
     let (mut version, mut rows, mut columns, mut cardinalities) = (None, None, None, Vec::new());
-    let (mut blocklets, mut places) = (Vec::new(), Vec::new());
+    let (mut blocklets, mut places, mut statistics) = (Vec::new(), Vec::new(), Vec::new());
     reader.structure(|reader, field| {
         match field.id {
             1 => version = Some(reader.i32(field)?),
@@ -95,6 +110,7 @@ fn parse(bytes: &Bytes) -> Parsed<(LegacyFooter, Vec<Places>)> {
                     Ok(field.id == 2)
                 })
             })?,
+            5 => statistics = reader.list(field, wire::STRUCT, |reader| blocklet_index(reader))?,
             6 => blocklets = reader.list(field, wire::STRUCT, |reader| blocklet_1(reader))?,
             // Before 1.0 this field is something else.
             7 if field.wire == wire::LIST => {
@@ -116,8 +132,51 @@ fn parse(bytes: &Bytes) -> Parsed<(LegacyFooter, Vec<Places>)> {
         columns: required(columns, 0, "a footer with columns")?,
         cardinalities,
         blocklets,
+        statistics,
     };
     Ok((footer, places))
+}
+
+fn blocklet_index(reader: &mut Reader<'_>) -> Parsed<LegacyStatistics> {
+    let mut statistics = LegacyStatistics::default();
+    let binaries = |reader: &mut Reader<'_>, field| {
+        reader.list(field, wire::BINARY, |reader| reader.binary_value().map(Bytes::copy_from_slice))
+    };
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => reader.structure_field(field, |reader| {
+                reader.structure(|reader, field| {
+                    match field.id {
+                        1 => statistics.min = binaries(reader, field)?,
+                        2 => statistics.max = binaries(reader, field)?,
+                        _ => return Ok(false),
+                    }
+                    Ok(true)
+                })
+            })?,
+            2 => reader.structure_field(field, |reader| {
+                reader.structure(|reader, field| {
+                    match field.id {
+                        1 => statistics.start = dictionary_key(reader.binary(field)?),
+                        2 => statistics.end = dictionary_key(reader.binary(field)?),
+                        _ => return Ok(false),
+                    }
+                    Ok(true)
+                })
+            })?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(statistics)
+}
+
+/// The codes out of a key: the length of the codes, the length of the rest, the codes, the rest.
+fn dictionary_key(key: &[u8]) -> Bytes {
+    let length = key.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(8));
+    let codes = end.and_then(|end| key.get(8..end));
+    codes.map_or_else(Bytes::new, Bytes::copy_from_slice)
 }
 
 fn blocklet_1(reader: &mut Reader<'_>) -> Parsed<(u64, Vec<LegacyChunk>)> {

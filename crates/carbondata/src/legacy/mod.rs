@@ -9,14 +9,17 @@
 //! strings; measures are numbers whose width follows from the greatest and the least of them ([`measure`]).
 
 mod footer;
+pub(crate) mod keys;
 mod measure;
 mod packed;
+mod statistics;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, TimestampMillisecondArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::codec::Codec;
@@ -42,6 +45,8 @@ pub(crate) struct Legacy {
     group_bits: Vec<Option<(u32, u32)>>,
     cardinalities: Vec<i32>,
     version: i32,
+    /// The codes of the first and the last row of each blocklet.
+    keys: Vec<(Bytes, Bytes)>,
 }
 
 /// Opens a file of version 1 or 2; the dictionaries of its table are still missing.
@@ -50,7 +55,7 @@ pub(crate) fn open_legacy(source: SourceRef, limits: Limits) -> Result<CarbonFil
     let mut file = CarbonFile::legacy(source, limits, footer.version, footer.columns)?;
     let (places, group_bits) = places(&file.header.columns, &footer.cardinalities);
     let chunks = places.iter().max().map_or(0, |last| last.saturating_add(1));
-    for (rows, blocklet) in &footer.blocklets {
+    for (number, (rows, blocklet)) in footer.blocklets.iter().enumerate() {
         if blocklet.len() != chunks {
             let error = Error::corrupt(format!("{chunks} chunks in a blocklet"), blocklet.len());
             return Err(error.at(file.name(), footer.offset, "carbondata footer"));
@@ -61,7 +66,9 @@ pub(crate) fn open_legacy(source: SourceRef, limits: Limits) -> Result<CarbonFil
             rows: file.rows..end,
             page_starts,
             chunks: Vec::new(),
-            min_max: None,
+            min_max: footer.statistics.get(number).map(|statistics| {
+                statistics::min_max(statistics, &file.header.columns, &places, &group_bits)
+            }),
         });
         file.rows = end;
     }
@@ -75,6 +82,7 @@ pub(crate) fn open_legacy(source: SourceRef, limits: Limits) -> Result<CarbonFil
         group_bits,
         cardinalities: footer.cardinalities,
         version: footer.version,
+        keys: footer.statistics.into_iter().map(|known| (known.start, known.end)).collect(),
     });
     Ok(file)
 }
@@ -153,7 +161,7 @@ impl BlockletReader<'_> {
         chunk.ok_or_else(|| Error::invalid(format!("no chunk of column {column}")))
     }
 
-    fn read(&self, range: &Range<u64>) -> Result<bytes::Bytes> {
+    fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         self.file.limits.block(range.end.saturating_sub(range.start))?;
         self.file.source.read_at(range.clone())
     }
@@ -312,4 +320,17 @@ fn through(places: &[u32], values: &[u32]) -> Result<Vec<u32>> {
         .map(|place| values.get(*place as usize).copied())
         .collect::<Option<_>>()
         .ok_or_else(|| Error::corrupt("a stored value for every row", values.len()))
+}
+
+/// Pages of measures, and packed numbers: the first bytes choose type and number of rows.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Some((choice, bytes)) = bytes.split_first_chunk::<3>() else { return };
+    let [which, rows, cut] = choice.map(usize::from);
+    let types = [CarbonType::Long, CarbonType::Double, CarbonType::Decimal { precision: 20, scale: 4 }];
+    let Some(&carbon_type) = types.get(which % 3) else { return };
+    let (meta, page) = bytes.split_at(cut.saturating_mul(2).min(bytes.len()));
+    let _ = measure::decode(carbon_type, meta, page, rows, None);
+    let _ = packed::row_order(bytes, rows);
+    let _ = packed::expand_runs(bytes, which, rows);
 }

@@ -50,6 +50,69 @@ pub(crate) fn read_dictionary(
     Ok(Arc::new(Words::of_table(array)))
 }
 
+/// Which file of a dictionary is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    Meta,
+    Words,
+}
+
+/// A dictionary of which the words or the meta file are damaged: all words up to the damage, and what is damaged.
+pub(crate) fn recover_dictionary(
+    metadata: &Path,
+    column_id: &str,
+    node: &ColumnNode,
+    limits: &Limits,
+) -> Result<(WordsRef, Vec<(Damaged, Error)>)> {
+    let mut damaged = Vec::new();
+    let dict = open_path(&metadata.join(checked_name(&format!("{column_id}.dict"))?))?;
+    let meta = metadata.join(format!("{column_id}.dictmeta"));
+    let committed = open_path(&meta).and_then(|meta| {
+        limits.metadata(meta.size()).at(meta.name(), 0, META_PART)?;
+        committed_bytes(&meta.read_at(0..meta.size())?).at(meta.name(), 0, META_PART)
+    });
+    let committed = committed.unwrap_or_else(|error| {
+        damaged.push((Damaged::Meta, error));
+        dict.size()
+    });
+    limits.metadata(dict.size()).at(dict.name(), 0, DICT_PART)?;
+    let end = if committed > dict.size() {
+        let error = Error::corrupt(format!("{committed} committed bytes"), dict.size());
+        damaged.push((Damaged::Words, error.at(dict.name(), dict.size(), DICT_PART)));
+        dict.size()
+    } else {
+        committed
+    };
+    let bytes = dict.read_at(0..end)?;
+    let (words, error) = words_before_damage(&bytes);
+    if let Some(error) = error {
+        damaged.push((Damaged::Words, Error::from(error).at(dict.name(), 0, DICT_PART)));
+    }
+    let array = typed(&words, node).at(dict.name(), 0, DICT_PART)?;
+    Ok((Arc::new(Words::of_table(array)), damaged))
+}
+
+/// All words of the chunks before the first that cannot be parsed, and the words of that one before the damage.
+fn words_before_damage(bytes: &[u8]) -> (Vec<&str>, Option<pilaster_encoding::DecodeError>) {
+    let mut reader = Reader::new(bytes);
+    let mut words = Vec::new();
+    while !reader.is_at_end() {
+        let read = reader.structure(|reader, field| {
+            if field.id == 1 {
+                reader.list(field, wire::BINARY, |reader| {
+                    words.push(reader.text_value()?);
+                    Ok(())
+                })?;
+            }
+            Ok(field.id == 1)
+        });
+        if let Err(error) = read {
+            return (words, Some(error));
+        }
+    }
+    (words, None)
+}
+
 /// Where the last load that was finished ends in the file of words.
 pub(crate) fn committed_bytes(bytes: &[u8]) -> Parsed<u64> {
     let mut reader = Reader::new(bytes);

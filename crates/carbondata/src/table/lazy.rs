@@ -1,11 +1,25 @@
 //! A data file that is opened when its first byte is needed: planning needs only the index.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use pilaster_core::source::open_source;
 use pilaster_core::{Error, Result, Source, SourceRef};
+
+/// What was read of the data files of a table, so far.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCounts {
+    pub files: AtomicU64,
+    pub bytes: AtomicU64,
+}
+
+impl ReadCounts {
+    fn add_bytes(&self, range: &Range<u64>) {
+        self.bytes.fetch_add(range.end.saturating_sub(range.start), Ordering::Relaxed);
+    }
+}
 
 /// A file whose size is known from its index.
 #[derive(Debug)]
@@ -13,11 +27,12 @@ pub(crate) struct LazySource {
     path: String,
     size: u64,
     opened: OnceLock<SourceRef>,
+    read: Arc<ReadCounts>,
 }
 
 impl LazySource {
-    pub fn new(path: String, size: u64) -> Self {
-        Self { path, size, opened: OnceLock::new() }
+    pub fn new(path: String, size: u64, read: Arc<ReadCounts>) -> Self {
+        Self { path, size, opened: OnceLock::new(), read }
     }
 
     fn open(&self) -> Result<&SourceRef> {
@@ -33,6 +48,7 @@ impl LazySource {
                 "carbondata file",
             ));
         }
+        self.read.files.fetch_add(1, Ordering::Relaxed);
         Ok(self.opened.get_or_init(|| source))
     }
 }
@@ -47,10 +63,12 @@ impl Source for LazySource {
     }
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
+        self.read.add_bytes(&range);
         self.open()?.read_at(range)
     }
 
     fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        ranges.iter().for_each(|range| self.read.add_bytes(range));
         self.open()?.read_many(ranges)
     }
 }

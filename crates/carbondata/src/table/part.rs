@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
+use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Schema};
-use pilaster_core::Result;
 use pilaster_core::predicate::ZoneStatistics;
+use pilaster_core::{CompareOp, Literal, Result};
 
 use super::live::Live;
 use super::values::repeat;
+use crate::file::ColumnNode;
 use crate::file::layout::CarbonFile;
 
 /// Where the values of a table's column come from.
@@ -29,6 +31,8 @@ pub(crate) struct Part {
     pub live: Live,
     /// One per column of the table.
     pub origins: Vec<ColumnOrigin>,
+    /// The bucket all its rows are in, where that follows from the hash that buckets are pruned by.
+    pub bucket: Option<u32>,
     /// Position of its first row in the table.
     pub first_row: u64,
 }
@@ -36,6 +40,20 @@ pub(crate) struct Part {
 impl Part {
     pub fn rows(&self) -> std::ops::Range<u64> {
         self.first_row..self.first_row.saturating_add(self.live.count())
+    }
+
+    /// Whether its rows may be in one of these buckets.
+    pub fn may_be_in(&self, buckets: &[u32]) -> bool {
+        self.bucket.is_none_or(|bucket| buckets.contains(&bucket))
+    }
+
+    /// The column of the table that a column of the file is, if their types are the same.
+    pub fn column_of(&self, node: &ColumnNode, schema: &Schema) -> Option<usize> {
+        let index = self.file.columns.iter().position(|column| column.chunk == node.chunk)?;
+        let is_it = |origin: &ColumnOrigin| matches!(origin, ColumnOrigin::File(column) if *column == index);
+        let column = self.origins.iter().position(is_it)?;
+        let field = schema.fields().get(column)?;
+        (field.data_type() == node.field.data_type()).then_some(column)
     }
 
     /// The statistics of zones of the file, as statistics of the table's columns.
@@ -100,7 +118,7 @@ impl ZoneStatistics for PartZones<'_> {
 
     fn null_counts(&self, column: usize) -> Option<UInt64Array> {
         match self.part.origins.get(column)? {
-            ColumnOrigin::File(_) => None,
+            ColumnOrigin::File(index) => self.zones.null_counts(*index),
             ColumnOrigin::Constant(value) if value.is_null(0) => self.row_counts(),
             ColumnOrigin::Constant(_) => Some(UInt64Array::from(vec![0; self.zones.zones()])),
         }
@@ -108,5 +126,12 @@ impl ZoneStatistics for PartZones<'_> {
 
     fn row_counts(&self) -> Option<UInt64Array> {
         self.zones.row_counts()
+    }
+
+    fn compared(&self, column: usize, op: CompareOp, value: &Literal) -> Option<BooleanBuffer> {
+        match self.part.origins.get(column)? {
+            ColumnOrigin::File(index) => self.zones.compared(*index, op, value),
+            ColumnOrigin::Constant(_) => None,
+        }
     }
 }

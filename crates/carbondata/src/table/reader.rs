@@ -2,68 +2,76 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
-    VerifyReport,
+    BatchReader, Dataset, Error, Limits, Literal, Partition, Progress, Result, RowRanges, Scan, ScanRequest,
+    Split, VerifyDepth, VerifyReport,
 };
 
+use super::buckets::Buckets;
 use super::cursor::{PlannedParts, TableCursor};
+use super::describe::{describe_table, statistics_of_table};
+use super::lazy::ReadCounts;
+use super::lost::Broken;
 use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
+use super::opener::ForeignSegment;
+use super::options::CarbonTableOptions;
 use super::part::{ColumnOrigin, Part};
+use super::repair::check_sort_indexes;
 use super::schema::TableSchema;
+use super::secondary::{self, SecondaryIndex};
 use super::status::SegmentStatus;
 use crate::file::cursor::KnownChunks;
 use crate::file::layout::CarbonFile;
 use crate::file::prune::prune;
 use crate::file::{describe, verify};
-
-/// How to open a table.
-#[derive(Debug, Clone, Default)]
-pub struct CarbonTableOptions {
-    limits: Limits,
-    segments: Option<Vec<String>>,
-}
-
-impl CarbonTableOptions {
-    /// How much a file may make us allocate.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Only the rows of these segments.
-    #[must_use]
-    pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
-        self.segments = segments;
-        self
-    }
-}
+use crate::legacy::keys;
 
 /// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
 /// read; what their index files say is kept.
 #[derive(Debug, Clone)]
-pub struct CarbonTable(Arc<Inner>);
+pub struct CarbonTable(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
-    name: String,
+pub(super) struct Inner {
+    pub(super) name: String,
     folder: PathBuf,
-    has_metadata: bool,
-    schema: SchemaRef,
-    table: TableSchema,
-    segments: Vec<SegmentStatus>,
-    parts: Vec<Arc<Part>>,
+    pub(super) has_metadata: bool,
+    pub(super) schema: SchemaRef,
+    pub(super) table: TableSchema,
+    pub(super) segments: Vec<SegmentStatus>,
+    pub(super) parts: Vec<Arc<Part>>,
+    foreign: Vec<ForeignSegment>,
+    read: Arc<ReadCounts>,
+    broken: Vec<Broken>,
 }
 
-/// Whether a folder is a table: it has a schema file, or data files of its own.
+impl Inner {
+    /// The buckets that may hold a match, if the predicate says so.
+    fn buckets(&self, bound: &BoundPredicate) -> Option<Vec<u32>> {
+        let (columns, count) = Buckets::of(&self.table)?;
+        let columns: Option<Vec<_>> = columns.iter().map(|name| self.schema.index_of(name).ok()).collect();
+        Buckets::matching(&columns?, count, bound)
+    }
+}
+
+/// Whether a folder has the metadata of a table, or some of it.
+pub fn has_metadata(folder: &Path) -> bool {
+    let metadata = folder.join("Metadata");
+    schema_path(folder).is_some()
+        || metadata.join("tablestatus").is_file()
+        || metadata.join("segments").is_dir()
+}
+
+/// Whether a folder is a table: it has metadata, or data files of its own.
 pub fn is_table(folder: &Path) -> bool {
-    if schema_path(folder).is_some() {
+    if has_metadata(folder) {
         return true;
     }
     let is_data = |name: &String| name.ends_with(".carbondata") || name.ends_with(".carbonindex");
@@ -81,13 +89,13 @@ pub fn find_tables(store: &Path) -> Result<Vec<(String, PathBuf)>> {
         if !folder.is_dir() {
             continue;
         }
-        if schema_path(&folder).is_some() {
+        if has_metadata(&folder) {
             tables.push((name, folder));
             continue;
         }
         for inner in sorted_names(&folder)? {
             let path = folder.join(&inner);
-            if path.is_dir() && schema_path(&path).is_some() {
+            if path.is_dir() && has_metadata(&path) {
                 tables.push((format!("{name}/{inner}"), path));
             }
         }
@@ -101,15 +109,17 @@ impl CarbonTable {
     /// # Errors
     /// If its metadata or index files are missing or damaged, or a segment is in a form that cannot be read.
     pub fn open(folder: &Path, options: &CarbonTableOptions) -> Result<Self> {
-        let has_metadata = schema_path(folder).is_some();
+        let has_metadata = has_metadata(folder);
         let opened = if has_metadata {
-            open_table(folder, options.segments.as_deref(), &options.limits)?
+            open_table(folder, options)?
         } else if options.segments.is_some() {
             return Err(Error::invalid("has no segments").at(&folder.display().to_string(), 0, ""));
+        } else if options.as_of.is_some() {
+            return Err(Error::invalid("knows no earlier state").at(&folder.display().to_string(), 0, ""));
         } else {
-            open_bare(folder, &options.limits)?
+            open_bare(folder, options)?
         };
-        let OpenedTable { schema: table, columns, segments, parts } = opened;
+        let OpenedTable { schema: table, columns, segments, parts, foreign, read, broken } = opened;
         let fields: Vec<_> = columns.iter().map(|column| Arc::clone(&column.field)).collect();
         Ok(Self(Arc::new(Inner {
             name: folder.display().to_string(),
@@ -119,6 +129,9 @@ impl CarbonTable {
             table,
             segments,
             parts: parts.into_iter().map(Arc::new).collect(),
+            foreign,
+            read,
+            broken,
         })))
     }
 
@@ -127,9 +140,14 @@ impl CarbonTable {
         &self.0.table
     }
 
-    /// All segments, readable or not, in load order.
+    /// All segments, readable or not, in load order; of a table as of an earlier time, those that were part of it.
     pub fn segments(&self) -> &[SegmentStatus] {
         &self.0.segments
+    }
+
+    /// Segments in other formats that were left out.
+    pub fn foreign_segments(&self) -> &[ForeignSegment] {
+        &self.0.foreign
     }
 
     /// How many rows of a segment are part of the table.
@@ -137,7 +155,26 @@ impl CarbonTable {
         self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.live.count()).sum()
     }
 
-    fn rows(&self) -> u64 {
+    /// Bytes of the data files of a segment that are part of the table.
+    pub fn segment_bytes(&self, id: &str) -> u64 {
+        self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.file.source.size()).sum()
+    }
+
+    /// Indexes and views of the table, which never change what a scan gives.
+    ///
+    /// # Errors
+    /// If the table's folder cannot be listed.
+    pub fn secondary_indexes(&self) -> Result<Vec<SecondaryIndex>> {
+        if self.0.has_metadata { secondary::find(&self.0.folder, &self.0.table) } else { Ok(Vec::new()) }
+    }
+
+    /// How many data files were opened since the table was, and how many of their bytes were read: planning needs none.
+    pub fn data_read(&self) -> (u64, u64) {
+        let read = &self.0.read;
+        (read.files.load(Ordering::Relaxed), read.bytes.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn rows(&self) -> u64 {
         self.0.parts.last().map_or(0, |part| part.rows().end)
     }
 
@@ -151,6 +188,7 @@ impl CarbonTable {
         let bound = predicate.bind(&inner.schema)?;
         let names = predicate.columns();
         let columns: Vec<_> = names.into_iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
+        let buckets = inner.buckets(&bound);
         let mut planned = Vec::with_capacity(inner.parts.len());
         let mut kept = Vec::new();
         for part in &inner.parts {
@@ -162,7 +200,13 @@ impl CarbonTable {
                     rows.start.saturating_sub(part.first_row)..rows.end.saturating_sub(part.first_row)
                 })
                 .collect();
-            let physical = part.live.physical_ranges(&local);
+            let mut physical = part.live.physical_ranges(&local);
+            if buckets.as_ref().is_some_and(|buckets| !part.may_be_in(buckets)) {
+                physical = RowRanges::none();
+            }
+            if let Some(rows) = keys::rows(&part.file, &bound, &|node| part.column_of(node, &inner.schema)) {
+                physical = physical.intersect(&rows);
+            }
             let in_file: Vec<_> = columns
                 .iter()
                 .filter_map(|column| match part.origins.get(*column)? {
@@ -189,33 +233,11 @@ impl CarbonTable {
             return Ok(());
         }
         let footer = CarbonFile::open(open_path(Path::new(file.name()))?, file.limits.clone())?;
-        let places = |file: &CarbonFile| -> Vec<_> {
-            file.blocklets.iter().map(|b| (b.rows.clone(), b.page_starts.clone(), b.chunks.clone())).collect()
-        };
-        let statistics =
-            |file: &CarbonFile| -> Vec<_> { file.blocklets.iter().map(|b| b.min_max.clone()).collect() };
-        if places(file) != places(&footer) || statistics(file) != statistics(&footer) {
+        if !file.is_same_layout(&footer) {
             let error = Error::corrupt("a footer that says what the index says", "another one");
             return Err(error.at(file.name(), 0, "carbondata footer"));
         }
         Ok(())
-    }
-
-    fn segment_node(&self, segment: &SegmentStatus) -> Result<Node> {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let mut node = Node::new(format!("segment {}", segment.id), 0)
-            .fact("status", &segment.status)
-            .fact("load_start", text(&segment.load_start))
-            .fact("load_end", text(&segment.load_end))
-            .fact("merged_into", text(&segment.merged_into))
-            .fact("rows", self.segment_rows(&segment.id));
-        for part in self.0.parts.iter().filter(|part| part.segment == segment.id) {
-            let deleted = part.file.rows.saturating_sub(part.live.count());
-            let child = describe::describe(&part.file)?.fact("deleted_rows", deleted);
-            node.bytes = node.bytes.saturating_add(child.bytes);
-            node = node.child(child);
-        }
-        Ok(node)
     }
 }
 
@@ -268,6 +290,29 @@ impl Dataset for CarbonTable {
         Ok(splits)
     }
 
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        let inner = &*self.0;
+        let names = &inner.table.partition_columns;
+        let columns: Vec<_> = names.iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
+        let mut partitions: Vec<Partition> = Vec::new();
+        for part in &inner.parts {
+            let value = |column: &usize| match part.origins.get(*column)? {
+                ColumnOrigin::Constant(value) => Some((*column, Literal::from_array(value.as_ref(), 0))),
+                ColumnOrigin::File(_) => None,
+            };
+            let Some(values) = columns.iter().map(value).collect::<Option<Vec<_>>>() else {
+                return Ok(Vec::new());
+            };
+            let rows = RowRanges::one(part.rows());
+            match partitions.iter_mut().find(|partition| partition.values == values) {
+                Some(partition) => partition.rows = partition.rows.union(&rows),
+                None => partitions.push(Partition { values, rows }),
+            }
+        }
+        // All rows in one partition without values are no partitions.
+        Ok(if columns.is_empty() { Vec::new() } else { partitions })
+    }
+
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
@@ -279,8 +324,15 @@ impl Dataset for CarbonTable {
         positional::scan(&columns, &self.0.schema, request, &wanted)
     }
 
+    fn findings(&self) -> Vec<Finding> {
+        self.0.broken.iter().map(|broken| broken.finding.clone()).collect()
+    }
+
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        let mut report = VerifyReport::default();
+        let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
+        if self.0.has_metadata {
+            report.findings.extend(check_sort_indexes(&self.0.folder, &self.0.table, &Limits::default())?);
+        }
         for part in &self.0.parts {
             if let Err(error) = Self::check_index(part) {
                 report.findings.push(Finding::from_error(&error, part.file.name(), Some(part.rows())));
@@ -292,33 +344,7 @@ impl Dataset for CarbonTable {
     }
 
     fn describe(&self) -> Result<Node> {
-        let inner = &*self.0;
-        let mut node = Node::new(format!("{} {}", self.format(), inner.name), self.size_bytes())
-            .fact("rows", self.rows())
-            .fact("columns", inner.schema.fields().len());
-        if !inner.has_metadata {
-            for part in &inner.parts {
-                node = node.child(describe::describe(&part.file)?);
-            }
-            return Ok(node);
-        }
-        node = node.fact("table_id", &inner.table.table_id);
-        for (key, value) in &inner.table.properties {
-            node = node.fact(format!("property.{key}"), value);
-        }
-        if let Some((columns, count)) = &inner.table.buckets {
-            node = node.fact("buckets", format!("{count} by {}", columns.join(", ")));
-        }
-        if !inner.table.partition_columns.is_empty() {
-            node = node.fact("partition_columns", inner.table.partition_columns.join(","));
-        }
-        for name in index_folders(&inner.folder)? {
-            node = node.fact("secondary_index", name);
-        }
-        for segment in &inner.segments {
-            node = node.child(self.segment_node(segment)?);
-        }
-        Ok(node)
+        describe_table(self)
     }
 
     fn pages(&self) -> Result<Vec<Page>> {
@@ -336,33 +362,6 @@ impl Dataset for CarbonTable {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        let mut all = vec![ColumnStatistics::default(); self.0.schema.fields().len()];
-        for part in &self.0.parts {
-            let of_file = describe::column_statistics(&part.file)?;
-            for (column, origin) in all.iter_mut().zip(&part.origins) {
-                let ColumnOrigin::File(index) = origin else { continue };
-                let Some(known) = of_file.get(*index) else { continue };
-                column.bytes = column.bytes.saturating_add(known.bytes);
-                for (names, more) in
-                    [(&mut column.encodings, &known.encodings), (&mut column.codecs, &known.codecs)]
-                {
-                    for name in more {
-                        if !names.contains(name) {
-                            names.push(name.clone());
-                        }
-                    }
-                }
-            }
-        }
-        Ok(all)
+        statistics_of_table(self)
     }
-}
-
-/// Folders beside the data that hold secondary indexes, which never change what a scan gives.
-fn index_folders(table: &Path) -> Result<Vec<String>> {
-    let is_own = |name: &str| {
-        matches!(name, "Metadata" | "Fact" | "LockFiles") || name.starts_with('.') || name.contains('=')
-    };
-    let names = sorted_names(table)?;
-    Ok(names.into_iter().filter(|name| !is_own(name) && table.join(name).is_dir()).collect())
 }

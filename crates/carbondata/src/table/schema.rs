@@ -23,8 +23,21 @@ pub struct TableSchema {
     pub buckets: Option<(Vec<String>, i32)>,
     /// Names of the columns whose values are in the names of folders.
     pub partition_columns: Vec<String>,
-    /// When the schema was made and changed, in milliseconds since 1970.
-    pub changes: Vec<i64>,
+    /// When the table was made, and how its columns changed since.
+    pub evolution: Vec<SchemaChange>,
+    /// Name and class of what releases before 2.0 call data maps: indexes and views.
+    pub data_maps: Vec<(String, String)>,
+}
+
+/// One change of a table's columns; the first is its making.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SchemaChange {
+    /// Milliseconds since 1970.
+    pub time: i64,
+    /// Columns that came, or the new form of changed ones.
+    pub added: Vec<ColumnSchema>,
+    /// Columns that went, or the old form of changed ones.
+    pub removed: Vec<ColumnSchema>,
 }
 
 impl TableSchema {
@@ -39,14 +52,37 @@ impl TableSchema {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Parsed<Self> {
-        let mut table = None;
+        let (mut table, mut data_maps) = (None, Vec::new());
         Reader::new(bytes).structure(|reader, field| {
-            if field.id == 1 {
-                table = Some(reader.structure_field(field, |reader| Self::parse_table(reader))?);
+            match field.id {
+                1 => table = Some(reader.structure_field(field, |reader| Self::parse_table(reader))?),
+                3 if field.wire == wire::LIST => {
+                    data_maps = reader.list(field, wire::STRUCT, |reader| data_map(reader))?;
+                }
+                _ => return Ok(false),
             }
-            Ok(field.id == 1)
+            Ok(true)
         })?;
-        required(table, 0, "a table in the schema file")
+        let table: Self = required(table, 0, "a table in the schema file")?;
+        Ok(Self { data_maps, ..table })
+    }
+
+    /// The columns as they were at a time, in milliseconds since 1970.
+    pub fn columns_at(&self, time: i64) -> Vec<ColumnSchema> {
+        let mut columns = self.columns.clone();
+        for change in self.evolution.iter().rev().take_while(|change| change.time > time) {
+            columns.retain(|column| !change.added.iter().any(|added| added.column_id == column.column_id));
+            // Releases that keep dropped columns mark them as invisible.
+            columns.retain(|column| !change.removed.iter().any(|old| old.column_id == column.column_id));
+            columns
+                .extend(change.removed.iter().map(|old| ColumnSchema { is_invisible: false, ..old.clone() }));
+        }
+        columns
+    }
+
+    /// When the table was made, in milliseconds since 1970.
+    pub fn made(&self) -> Option<i64> {
+        self.evolution.first().map(|change| change.time).filter(|time| *time > 0)
     }
 
     fn parse_table(reader: &mut Reader<'_>) -> Parsed<Self> {
@@ -57,7 +93,7 @@ impl TableSchema {
             match field.id {
                 1 => table.table_id = reader.text(field)?.to_string(),
                 2 => columns = Some(parse_columns(reader, field)?),
-                3 => table.changes = reader.structure_field(field, |reader| changes(reader))?,
+                3 => table.evolution = reader.structure_field(field, |reader| changes(reader))?,
                 4 => {
                     let pairs = reader.text_map(field)?;
                     table.properties =
@@ -109,11 +145,11 @@ impl TableSchema {
         write_columns(&mut writer, 2, &self.columns);
         writer.structure(3, |out| {
             let mut writer = Writer::new(out);
-            writer.list(1, wire::STRUCT, &self.changes, |time, out| {
+            writer.list(1, wire::STRUCT, &self.evolution, |change, out| {
                 let mut writer = Writer::new(out);
-                writer.i64(1, *time);
-                writer.list(2, wire::STRUCT, &[], |(), _| {});
-                writer.list(3, wire::STRUCT, &[], |(), _| {});
+                writer.i64(1, change.time);
+                write_columns(&mut writer, 2, &change.added);
+                write_columns(&mut writer, 3, &change.removed);
                 writer.finish();
             });
             writer.finish();
@@ -129,25 +165,42 @@ impl TableSchema {
     }
 }
 
-fn changes(reader: &mut Reader<'_>) -> Parsed<Vec<i64>> {
-    let mut times = Vec::new();
+/// Name and class of a data map.
+fn data_map(reader: &mut Reader<'_>) -> Parsed<(String, String)> {
+    let (mut name, mut class) = (String::new(), String::new());
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => name = reader.text(field)?.to_string(),
+            2 => class = reader.text(field)?.to_string(),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok((name, class))
+}
+
+fn changes(reader: &mut Reader<'_>) -> Parsed<Vec<SchemaChange>> {
+    let mut changes = Vec::new();
     reader.structure(|reader, field| {
         if field.id != 1 {
             return Ok(false);
         }
-        times = reader.list(field, wire::STRUCT, |reader| {
-            let mut time = 0;
+        changes = reader.list(field, wire::STRUCT, |reader| {
+            let mut change = SchemaChange::default();
             reader.structure(|reader, field| {
-                if field.id == 1 {
-                    time = reader.i64(field)?;
+                match field.id {
+                    1 => change.time = reader.i64(field)?,
+                    2 => change.added = parse_columns(reader, field)?,
+                    3 => change.removed = parse_columns(reader, field)?,
+                    _ => return Ok(false),
                 }
-                Ok(field.id == 1)
+                Ok(true)
             })?;
-            Ok(time)
+            Ok(change)
         })?;
         Ok(true)
     })?;
-    Ok(times)
+    Ok(changes)
 }
 
 /// The shape of bucketing and partitioning: 1 columns, 2 a number.

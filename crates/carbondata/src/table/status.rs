@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pilaster_core::{Error, Result, SourceRef};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// No metadata file of a table is larger.
 const MAX_JSON_BYTES: u64 = 256 << 20;
 
 /// One load, update or compaction.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct SegmentStatus {
     /// Its id: `0`, `1`, or `0.1` after compaction.
@@ -20,35 +20,47 @@ pub struct SegmentStatus {
     #[serde(rename = "loadStatus")]
     pub status: String,
     /// When loading began: milliseconds since 1970, or text before 1.1.
-    #[serde(rename = "loadStartTime")]
+    #[serde(rename = "loadStartTime", skip_serializing_if = "Option::is_none")]
     pub load_start: Option<String>,
     /// When loading ended.
-    #[serde(rename = "timestamp")]
+    #[serde(rename = "timestamp", skip_serializing_if = "Option::is_none")]
     pub load_end: Option<String>,
     /// When it was deleted or compacted.
-    #[serde(rename = "modificationOrDeletionTimestamp", alias = "modificationOrdeletionTimesStamp")]
+    #[serde(
+        rename = "modificationOrDeletionTimestamp",
+        alias = "modificationOrdeletionTimesStamp",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub modified: Option<String>,
     /// The segment it was compacted into.
-    #[serde(rename = "mergedLoadName")]
+    #[serde(rename = "mergedLoadName", skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<String>,
     /// Bytes of its data files.
-    #[serde(rename = "dataSize")]
+    #[serde(rename = "dataSize", skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<String>,
     /// Bytes of its index files.
-    #[serde(rename = "indexSize")]
+    #[serde(rename = "indexSize", skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<String>,
     /// Name of the file that lists its folders.
-    #[serde(rename = "segmentFile")]
+    #[serde(rename = "segmentFile", skip_serializing_if = "Option::is_none")]
     pub segment_file: Option<String>,
     /// `columnar_v3`, `row_v1` for streams, or a foreign format.
-    #[serde(rename = "fileFormat")]
+    #[serde(rename = "fileFormat", skip_serializing_if = "Option::is_none")]
     pub file_format: Option<String>,
     /// Folder of a segment that was added from outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Which file says what was deleted; only that of the first segment counts.
-    #[serde(rename = "updateStatusFileName")]
+    #[serde(rename = "updateStatusFileName", skip_serializing_if = "Option::is_none")]
     pub update_status_file: Option<String>,
-    /// `false` hides a segment of 1.x.
+    /// When it was first changed by an update, a delete or the drop of a partition.
+    #[serde(rename = "updateDeltaStartTimestamp", skip_serializing_if = "Option::is_none")]
+    pub update_start: Option<String>,
+    /// When it was last changed so.
+    #[serde(rename = "updateDeltaEndTimestamp", skip_serializing_if = "Option::is_none")]
+    pub update_end: Option<String>,
+    /// `false` hides a segment of 1.x, and one whose files were cleaned away.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<String>,
 }
 
@@ -61,21 +73,54 @@ impl SegmentStatus {
     }
 }
 
+impl SegmentStatus {
+    /// Whether its rows are, or once were, part of the table.
+    pub(crate) fn was_readable(&self) -> bool {
+        let states = ["Compacted", "Marked for Delete"];
+        self.is_readable() || states.contains(&self.status.as_str())
+    }
+
+    /// Whether it holds rows of a stream.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.file_format.as_deref().is_some_and(|format| format.eq_ignore_ascii_case("row_v1"))
+    }
+
+    /// Whether the load brought no rows.
+    pub(crate) fn has_no_data(&self) -> bool {
+        self.data_bytes.as_deref() == Some("0")
+    }
+}
+
 /// What a segment file says of one folder.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 pub(crate) struct SegmentFolder {
     pub files: Vec<String>,
     pub partitions: Vec<String>,
     pub status: Option<String>,
-    #[serde(rename = "mergeFileName")]
+    #[serde(rename = "mergeFileName", skip_serializing_if = "Option::is_none")]
     pub merge_file: Option<String>,
     #[serde(rename = "isRelative")]
     pub is_relative: bool,
 }
 
+impl SegmentFolder {
+    /// Whether its rows count: those of a dropped partition are gone, and so may be its folder.
+    pub fn is_live(&self) -> bool {
+        self.status.as_deref().is_none_or(|status| status == "Success")
+    }
+
+    /// The files in it that count.
+    pub fn index_names(&self) -> Vec<String> {
+        match &self.merge_file {
+            Some(name) => vec![name.clone()],
+            None => self.files.clone(),
+        }
+    }
+}
+
 /// `segments/<id>_<time>.segment`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 pub(crate) struct SegmentFile {
     #[serde(rename = "locationMap")]
@@ -83,7 +128,7 @@ pub(crate) struct SegmentFile {
 }
 
 /// What was deleted from one data file.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct BlockUpdate {
     #[serde(rename = "segmentName")]
@@ -92,14 +137,29 @@ pub(crate) struct BlockUpdate {
     pub block: String,
     #[serde(rename = "actualBlockName")]
     pub data_file: String,
-    #[serde(rename = "deleteDeltaStartTimestamp")]
+    #[serde(rename = "deleteDeltaStartTimestamp", skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    #[serde(rename = "deleteDeltaEndTimestamp")]
+    #[serde(rename = "deleteDeltaEndTimestamp", skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    #[serde(rename = "deltaFileStamps")]
+    #[serde(rename = "deltaFileStamps", skip_serializing_if = "Option::is_none")]
     pub stamps: Option<Vec<String>>,
-    #[serde(rename = "segmentStatus")]
+    #[serde(rename = "segmentStatus", skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    #[serde(rename = "deletedRowsInBlock", skip_serializing_if = "Option::is_none")]
+    pub deleted_rows: Option<String>,
+}
+
+impl BlockUpdate {
+    /// Whether the whole data file is no longer part of the table.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.status.as_deref(), Some("Marked for Delete" | "Compacted"))
+    }
+
+    /// All stamps of delta files that it lists.
+    pub fn stamps_listed(&self) -> Vec<i64> {
+        let texts = self.stamps.iter().flatten().chain(&self.start).chain(&self.end);
+        texts.filter_map(|text| text.parse().ok()).collect()
+    }
 }
 
 /// `*.deletedelta`.

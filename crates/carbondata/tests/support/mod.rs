@@ -10,8 +10,10 @@
 )]
 
 pub mod cells;
+pub mod damage;
 pub mod random;
 pub mod rows;
+pub mod tables;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBuffer;
 
-use super::CompareOp;
 use super::bind::{Bound, BoundPredicate};
 use super::evaluate::compare;
+use super::{CompareOp, Literal};
 
 /// What is known of each zone; columns are positions in the schema the predicate was bound to.
 pub trait ZoneStatistics {
@@ -21,6 +21,11 @@ pub trait ZoneStatistics {
     fn null_counts(&self, column: usize) -> Option<UInt64Array>;
     /// Per zone the number of rows (null: not known).
     fn row_counts(&self) -> Option<UInt64Array>;
+    /// Per zone whether it can hold a value for which the comparison is true, where a format knows more than bounds say:
+    /// which words of a dictionary are in it. `None`: ask the bounds.
+    fn compared(&self, _column: usize, _op: CompareOp, _value: &Literal) -> Option<BooleanBuffer> {
+        None
+    }
     /// Per zone whether none of the values of a column is NaN, which bounds leave out in most formats. `None`, which it is
     /// unless a format knows better: not known, and bounds of floats prove nothing.
     fn without_nan(&self, _column: usize) -> Option<BooleanArray> {
@@ -41,6 +46,9 @@ fn may_match(bound: &Bound, zones: &dyn ZoneStatistics) -> Option<BooleanBuffer>
         Bound::Compare { column, op, value, cast: None } => {
             if value.is_null() {
                 return Some(BooleanBuffer::new_unset(zones.zones()));
+            }
+            if let Some(known) = zones.compared(*column, *op, value) {
+                return Some(known);
             }
             // Minima and maxima of floats leave NaN out in most formats, so they prove nothing where there may be one.
             if value.array().data_type().is_floating() {
@@ -78,7 +86,7 @@ fn may_match(bound: &Bound, zones: &dyn ZoneStatistics) -> Option<BooleanBuffer>
 fn within_bounds(
     column: usize,
     op: CompareOp,
-    value: &super::Literal,
+    value: &Literal,
     zones: &dyn ZoneStatistics,
 ) -> Option<BooleanBuffer> {
     let against = |array: ArrayRef, op| not_false(&array, op, value);
@@ -110,7 +118,7 @@ fn both(
 }
 
 /// Where the comparison is true or unknown; `None` if the types cannot be compared.
-fn not_false(array: &ArrayRef, op: CompareOp, value: &super::Literal) -> Option<BooleanBuffer> {
+fn not_false(array: &ArrayRef, op: CompareOp, value: &Literal) -> Option<BooleanBuffer> {
     let result = compare(&Arc::clone(array), op, value, None).ok()?;
     Some(match result.nulls() {
         Some(nulls) => result.values() | &!nulls.inner(),

@@ -1,12 +1,15 @@
 //! Where Apache CarbonData plugs in: which files and folders are its own, and how they are opened.
 
+mod foreign;
 mod tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
-pub use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus};
+pub use pilaster_carbondata::table::{
+    CarbonTable, CarbonTableOptions, OutsideFolders, RebuiltFile, SegmentStatus, TableRepair,
+};
 use pilaster_core::{DatasetRef, Error, Result, SourceRef};
 
 use crate::detect::Format;
@@ -43,7 +46,9 @@ impl Driver for CarbonData {
     /// Data files without a table's metadata, as the SDK writes them; a table with its metadata is a store of one.
     fn is_table(&self, path: &str) -> bool {
         let folder = paths::local(path);
-        folder.is_dir() && !tables::has_metadata(folder) && pilaster_carbondata::table::is_table(folder)
+        folder.is_dir()
+            && !pilaster_carbondata::table::has_metadata(folder)
+            && pilaster_carbondata::table::is_table(folder)
     }
 
     fn open_table(&self, path: &str, options: &OpenOptions) -> Result<DatasetRef> {
@@ -67,6 +72,7 @@ impl Driver for CarbonData {
 #[derive(Debug, Clone, Default)]
 pub struct CarbonOptions {
     segments: Option<Vec<String>>,
+    outside: OutsideFolders,
 }
 
 impl CarbonOptions {
@@ -74,6 +80,13 @@ impl CarbonOptions {
     #[must_use]
     pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
         self.segments = segments;
+        self
+    }
+
+    /// Where folders may lie that a table names and that are not its own: segments that were added by their path.
+    #[must_use]
+    pub fn with_outside(mut self, outside: OutsideFolders) -> Self {
+        self.outside = outside;
         self
     }
 }
@@ -93,11 +106,54 @@ impl OpenOptions {
 
     /// How tables are opened.
     fn carbon_table(&self) -> Result<CarbonTableOptions> {
-        if let Some(time) = self.as_of() {
-            return Err(Error::unsupported(format!("a CarbonData table as of an earlier time ({time})")));
-        }
         Ok(CarbonTableOptions::default()
             .with_limits(self.limits().clone())
-            .with_segments(self.carbondata().segments.clone()))
+            .with_segments(self.carbondata().segments.clone())
+            .with_as_of(self.as_of().map(parse_as_of).transpose()?)
+            .with_outside(self.carbondata().outside.clone())
+            .with_recovery(self.recovers()))
+    }
+}
+
+/// Writes the metadata and index files of the table at `path` that are lost or damaged, from the data and from each other. A
+/// damaged file stays beside the new one; data files are not touched.
+///
+/// # Errors
+/// If the path is no table with metadata, if so much is lost that it cannot be opened, or if a file cannot be written.
+pub fn repair_table(path: &str, options: &OpenOptions) -> Result<TableRepair> {
+    let folder = paths::local(path);
+    if !pilaster_carbondata::table::has_metadata(folder) {
+        return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
+    }
+    pilaster_carbondata::table::repair(folder, &options.carbon_table()?)
+}
+
+/// Milliseconds since 1970, as a number; or a wall-clock time, UTC unless it names a zone.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::InvalidInput`] if it is neither.
+pub fn parse_as_of(text: &str) -> Result<i64> {
+    if let Ok(milliseconds) = text.parse::<i64>() {
+        return Ok(milliseconds);
+    }
+    let nanos = arrow_cast::parse::string_to_timestamp_nanos(text).map_err(|_| {
+        let expected = "milliseconds since 1970 or a time such as 2024-05-31T12:00:00";
+        Error::invalid(format!("--as-of takes {expected}, not \"{text}\""))
+    })?;
+    Ok(nanos.div_euclid(1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_number_or_a_clock() {
+        assert_eq!(parse_as_of("1794732568199").unwrap(), 1_794_732_568_199);
+        assert_eq!(parse_as_of("1970-01-01T00:00:01.005").unwrap(), 1005);
+        assert_eq!(parse_as_of("1970-01-01T02:00:00+02:00").unwrap(), 0);
+        for text in ["yesterday", ""] {
+            assert!(parse_as_of(text).is_err(), "{text}");
+        }
     }
 }

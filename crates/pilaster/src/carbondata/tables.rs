@@ -1,20 +1,16 @@
 //! Tables with their metadata, and stores of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables};
-use pilaster_core::{Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth, VerifyReport};
+use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables, has_metadata};
+use pilaster_core::{
+    Dataset, DatasetRef, Error, ErrorKind, Finding, Progress, Result, VerifyDepth, VerifyReport,
+};
 
+use super::foreign::{open_with_foreign, verify_foreign};
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
 use crate::store::Store;
-
-/// Whether a folder is a table with its metadata.
-pub(super) fn has_metadata(folder: &Path) -> bool {
-    let metadata = folder.join("Metadata");
-    metadata.join("schema").is_file() || (metadata.is_dir() && metadata.join("tablestatus").is_file())
-}
 
 /// Whether a folder is a table, or has tables in it or in the folders of databases in it.
 pub(super) fn is_store(folder: &Path) -> bool {
@@ -47,33 +43,38 @@ impl Tables {
     fn segment_entry(&self, name: &str, table: &CarbonTable, segment: &SegmentStatus) -> Entry {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let number = |value: &Option<String>| value.as_deref().and_then(|text| text.parse::<u64>().ok());
-        let bytes = number(&segment.data_bytes).unwrap_or(0);
+        let foreign = table.foreign_segments().iter().find(|foreign| foreign.id == segment.id);
+        // Releases before 1.3 note no sizes.
+        let bytes = number(&segment.data_bytes).unwrap_or_else(|| table.segment_bytes(&segment.id));
         let details = [
             ("table", name.to_string()),
             ("segment", segment.id.clone()),
             ("status", segment.status.clone()),
             ("load start", text(&segment.load_start)),
             ("load end", text(&segment.load_end)),
+            ("modified", text(&segment.modified)),
             ("merged into", text(&segment.merged_into)),
         ];
         Entry {
             path: format!("{}#{name}", table.name()),
-            format: Some("carbondata segment".to_string()),
-            rows: segment.is_readable().then(|| table.segment_rows(&segment.id)),
+            format: Some(
+                foreign.map_or("carbondata segment".to_string(), |foreign| {
+                    format!("{} segment", foreign.format)
+                }),
+            ),
+            rows: (segment.is_readable() && foreign.is_none()).then(|| table.segment_rows(&segment.id)),
             bytes: bytes.saturating_add(number(&segment.index_bytes).unwrap_or(0)),
             columns: Some(table.schema().fields().len()),
             details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
-            state: State::Ok,
+            state: match foreign.and_then(|foreign| foreign.unreachable.clone()) {
+                Some(reason) => State::Problem(reason),
+                None => State::Ok,
+            },
         }
     }
-}
 
-impl Store for Tables {
-    fn tables(&self) -> Vec<String> {
-        self.tables.iter().map(|(name, _)| name.clone()).collect()
-    }
-
-    fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
+    /// The folder of a table; without a name, of the only one.
+    fn folder(&self, name: Option<&str>) -> Result<&Path> {
         let known = || self.tables().join(", ");
         let folder = match (name, self.tables.as_slice()) {
             (None, [(_, folder)]) => folder,
@@ -86,13 +87,57 @@ impl Store for Tables {
                 &found.ok_or_else(missing)?.1
             }
         };
-        Ok(Arc::new(CarbonTable::open(folder, &self.options)?))
+        Ok(folder)
+    }
+}
+
+/// Looks for damage in one table; metadata that is damaged is named, and the rest is looked at without it.
+fn verify_table(
+    folder: &Path,
+    options: &CarbonTableOptions,
+    depth: VerifyDepth,
+    progress: &dyn Progress,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let options = options.clone().with_foreign_left_out(true);
+    let opened = match CarbonTable::open(folder, &options) {
+        Err(error) if error.is_damage() || is_missing(&error) => {
+            CarbonTable::open(folder, &options.clone().with_recovery(true)).map_err(|_| error)
+        }
+        opened => opened,
+    };
+    match opened {
+        Ok(table) => {
+            report.merge(table.verify(depth, progress)?);
+            verify_foreign(&table, depth, progress, report)?;
+        }
+        // What this build cannot read is not damage.
+        Err(error) if !error.is_damage() && !is_missing(&error) => return Err(error),
+        Err(error) => {
+            let name = folder.display().to_string();
+            report.findings.push(Finding::from_error(&error, &name, None));
+        }
+    }
+    Ok(())
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+}
+
+impl Store for Tables {
+    fn tables(&self) -> Vec<String> {
+        self.tables.iter().map(|(name, _)| name.clone()).collect()
     }
 
+    fn table(&self, name: Option<&str>) -> Result<DatasetRef> {
+        open_with_foreign(self.folder(name)?, &self.options)
+    }
     fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         for (name, folder) in &self.tables {
-            match CarbonTable::open(folder, &self.options) {
+            // What cannot be reached can still be listed.
+            match CarbonTable::open(folder, &self.options.clone().with_foreign_left_out(true)) {
                 Ok(table) => {
                     entries.extend(table.segments().iter().map(|s| self.segment_entry(name, &table, s)));
                 }
@@ -120,20 +165,13 @@ impl Store for Tables {
         depth: VerifyDepth,
         progress: &dyn Progress,
     ) -> Result<VerifyReport> {
-        if let Some(name) = table {
-            return self.table(Some(name))?.verify(depth, progress);
-        }
         let mut report = VerifyReport::default();
+        if let Some(name) = table {
+            verify_table(self.folder(Some(name))?, &self.options, depth, progress, &mut report)?;
+            return Ok(report);
+        }
         for (_, folder) in &self.tables {
-            match CarbonTable::open(folder, &self.options) {
-                Ok(table) => report.merge(table.verify(depth, progress)?),
-                // What this build cannot read is not damage.
-                Err(error) if !error.is_damage() => return Err(error),
-                Err(error) => {
-                    let name = folder.display().to_string();
-                    report.findings.push(Finding::from_error(&error, &name, None));
-                }
-            }
+            verify_table(folder, &self.options, depth, progress, &mut report)?;
         }
         Ok(report)
     }

@@ -1,10 +1,11 @@
 //! The local dictionary of a column chunk.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
-use pilaster_core::{Error, Limits, Result};
+use arrow_ord::cmp;
+use pilaster_core::{CompareOp, Error, Limits, Literal, Result};
 use pilaster_encoding::codec::Codec;
 
 use super::super::meta::{EncoderMeta, PLAIN_LONG_VALUE};
@@ -22,6 +23,30 @@ pub(crate) struct Words {
     pub array: ArrayRef,
     /// For each code its word, counted from one; 0 for codes that are not in use.
     places: Vec<u32>,
+    /// What [`Words::matches`] found out last.
+    known: Mutex<Vec<(Question, Arc<Counts>)>>,
+}
+
+/// What may be asked of every word: a comparison, or whether it is null.
+type Question = Option<(CompareOp, Literal)>;
+
+/// How many questions a dictionary remembers.
+const MOST_QUESTIONS: usize = 16;
+
+/// How many of the codes below each one have a word that a question is true for.
+#[derive(Debug)]
+pub(crate) struct Counts(Vec<u32>);
+
+impl Counts {
+    /// Whether one of the codes from `first` to `last` is among them; codes beyond the dictionary may be.
+    pub fn any(&self, first: u32, last: u32) -> bool {
+        let below = |code: usize| self.0.get(code).copied();
+        let (Ok(first), Ok(last)) = (usize::try_from(first), usize::try_from(last)) else { return true };
+        match (below(first), below(last.saturating_add(1))) {
+            (Some(before), Some(through)) => through > before,
+            _ => true,
+        }
+    }
 }
 
 impl Words {
@@ -55,13 +80,63 @@ impl Words {
         if usize::try_from(count) != Ok(strings.len()) {
             return Err(Error::corrupt(format!("{count} words, as many as codes"), strings.len()));
         }
-        Ok(Self { array: strings.into_array(carbon_type)?, places })
+        Ok(Self { array: strings.into_array(carbon_type)?, places, known: Mutex::default() })
     }
 
     /// The words of a whole table: the first has code 1.
     pub fn of_table(array: ArrayRef) -> Self {
         let count = u32::try_from(array.len()).unwrap_or(u32::MAX);
-        Self { array, places: (0..=count).collect() }
+        Self { array, places: (0..=count).collect(), known: Mutex::default() }
+    }
+
+    /// Which codes have a word for which a comparison is true, or with none which have a null; `None` if words cannot be
+    /// compared so.
+    pub fn matches(&self, question: &Question) -> Option<Arc<Counts>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, counts)) = known.iter().find(|(asked, _)| asked == question) {
+            return Some(Arc::clone(counts));
+        }
+        let counts = Arc::new(self.count(question)?);
+        if known.len() >= MOST_QUESTIONS {
+            known.remove(0);
+        }
+        known.push((question.clone(), Arc::clone(&counts)));
+        Some(counts)
+    }
+
+    fn count(&self, question: &Question) -> Option<Counts> {
+        let found = match question {
+            Some((op, value)) if self.array.data_type() == value.array().data_type() => Some(match op {
+                CompareOp::Eq => cmp::eq(&self.array, value),
+                CompareOp::NotEq => cmp::neq(&self.array, value),
+                CompareOp::Lt => cmp::lt(&self.array, value),
+                CompareOp::LtEq => cmp::lt_eq(&self.array, value),
+                CompareOp::Gt => cmp::gt(&self.array, value),
+                CompareOp::GtEq => cmp::gt_eq(&self.array, value),
+            })
+            .transpose()
+            .ok()?,
+            Some(_) => return None,
+            None => None,
+        };
+        let is_match = |code: usize, place: u32| {
+            let Some(word) = place.checked_sub(1).and_then(|word| usize::try_from(word).ok()) else {
+                return false;
+            };
+            let is_null = u32::try_from(code) == Ok(NULL_CODE) || self.array.is_null(word);
+            match &found {
+                Some(found) => !is_null && found.is_valid(word) && found.value(word),
+                None => is_null,
+            }
+        };
+        let mut counts = Vec::with_capacity(self.places.len().saturating_add(1));
+        let mut count = 0u32;
+        for (code, place) in self.places.iter().enumerate() {
+            counts.push(count);
+            count = count.saturating_add(u32::from(is_match(code, *place)));
+        }
+        counts.push(count);
+        Some(Counts(counts))
     }
 
     /// Which word each code stands for; null for null.

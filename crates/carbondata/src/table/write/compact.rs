@@ -6,7 +6,8 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::{Dataset, Error, Result};
 use serde_json::json;
 
-use super::super::reader::{CarbonTable, CarbonTableOptions};
+use super::super::options::CarbonTableOptions;
+use super::super::reader::CarbonTable;
 use super::commit::{
     Entry, change_status, finish_entry, is_old, new_entry, parsed, read_entries, set_modified, text,
     write_segment_file,

@@ -10,7 +10,7 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::{AtomicFolder, Error, Limits, Result};
 
 use super::super::open::{open_path, schema_path};
-use super::super::schema::TableSchema;
+use super::super::schema::{SchemaChange, TableSchema};
 use super::commit::{
     change_status, finish_entry, is_old, new_entry, next_id, set_modified, text, write_entries,
     write_segment_file,
@@ -328,7 +328,8 @@ fn new_table(schema: &SchemaRef, options: &CarbonTableWriterOptions, time: i64) 
         properties,
         buckets: (buckets > 0).then(|| (options.bucket_columns.clone(), buckets)),
         partition_columns: options.partition_columns.clone(),
-        changes: vec![time],
+        evolution: vec![SchemaChange { time, ..SchemaChange::default() }],
+        data_maps: Vec::new(),
     })
 }
 
@@ -427,7 +428,7 @@ pub(crate) fn plan(
         schema: Arc::new(schema),
         segment: Some(id.to_string()),
         time,
-        schema_time: table.changes.last().copied().unwrap_or(time),
+        schema_time: table.evolution.last().map_or(time, |change| change.time),
         options: options.clone(),
         codes: HashMap::new(),
     })

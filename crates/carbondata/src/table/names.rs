@@ -1,0 +1,82 @@
+//! What the names of data and index files say. Nothing that decides about rows follows from them alone.
+//!
+//! ```text
+//! part-<part>-<task>_batchno<n>-<bucket>-<segment>-<stamp>[.codec].carbondata      since 1.3; the codec since 2.0
+//!             <task>_batchno<n>-<bucket>-<segment>-<stamp>.carbonindex
+//! part-<part>-<task>[_batchno<n>]-<bucket>-<stamp>.carbondata                      before
+//! ```
+
+use super::status::checked_id;
+
+/// The stamp and the segment in the name of a data or index file: `…-<segment>-<stamp>[.codec].carbondata`. Releases
+/// before 1.3 put no segment there.
+pub(crate) fn parts_of_name(name: &str) -> Option<(Option<&str>, i64)> {
+    let stem = name.strip_suffix(".carbondata").or_else(|| name.strip_suffix(".carbonindex"))?;
+    let (rest, stamp) = stem.rsplit_once('-')?;
+    let stamp = stamp.split('.').next()?.parse().ok()?;
+    let segment = rest.rsplit_once('-').map(|(_, segment)| segment).filter(|id| checked_id(id).is_ok());
+    // part-0-0_batchno0-0-<segment>, part-0-0-0 and so on: only the first form has five parts.
+    let has_segment = rest.contains("_batchno") && rest.split("_batchno").nth(1)?.split('-').count() >= 3;
+    Some((segment.filter(|_| has_segment), stamp))
+}
+
+/// Whether a data file came after the time the table is opened at: updates of 1.x put their new rows into the segment they
+/// change.
+pub(crate) fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
+    let stamp = parts_of_name(name).map(|(_, stamp)| stamp);
+    matches!((stamp, as_of), (Some(stamp), Some(time)) if stamp > time)
+}
+
+/// Whether release 2 wrote a data file: it alone puts the codec into the name.
+pub(crate) fn is_of_release_2(name: &str) -> bool {
+    let stem = name.strip_suffix(".carbondata").and_then(|stem| stem.rsplit_once('-'));
+    stem.is_some_and(|(_, stamp)| stamp.contains('.'))
+}
+
+/// The name of the index file of a data file: `part-0-<stem>[.codec].carbondata` belongs to `<stem>.carbonindex`.
+pub(crate) fn loose_name(data: &str) -> Option<String> {
+    let rest = data.strip_prefix("part-")?.split_once('-')?.1.strip_suffix(".carbondata")?;
+    let (front, stamp) = rest.rsplit_once('-')?;
+    let stamp = stamp.split('.').next()?;
+    Some(format!("{front}-{stamp}.carbonindex"))
+}
+
+/// The bucket in a data file's name: `…_batchno<n>-<bucket>-<segment>-<stamp>`.
+pub(crate) fn bucket(name: &str) -> i32 {
+    let parts = name.split_once("_batchno").map(|(_, rest)| rest.split('-'));
+    parts.and_then(|mut parts| parts.nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_segment_and_stamp() {
+        for (name, expected) in [
+            ("part-0-0_batchno0-0-0-1794732568199.snappy.carbondata", Some((Some("0"), 1_794_732_568_199))),
+            ("part-0-0_batchno0-0-0.1-1794733118062.carbondata", Some((Some("0.1"), 1_794_733_118_062))),
+            ("part-0-0-0-1794733156689.carbondata", Some((None, 1_794_733_156_689))),
+            ("part-0-0_batchno0-0-1-0.snappy.carbondata", Some((Some("1"), 0))),
+            ("100100000100001_batchno0-0-3-17.carbonindex", Some((Some("3"), 17))),
+            ("0-0-17.carbonindex", Some((None, 17))),
+            ("tablestatus", None),
+        ] {
+            assert_eq!(parts_of_name(name), expected, "{name}");
+        }
+        assert!(is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", Some(16)));
+        assert!(!is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", Some(17)));
+        assert!(!is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", None));
+        assert!(is_of_release_2("part-0-0_batchno0-0-0.1-17.zstd.carbondata"));
+        assert!(!is_of_release_2("part-0-0_batchno0-0-0.1-17.carbondata"));
+    }
+
+    #[test]
+    fn index_files_are_named_after_their_data_files() {
+        let name = |data: &str| loose_name(data).unwrap_or_default();
+        assert_eq!(name("part-0-0_batchno0-0-0-17.snappy.carbondata"), "0_batchno0-0-0-17.carbonindex");
+        assert_eq!(name("part-3-100_batchno0-2-0.1-17.carbondata"), "100_batchno0-2-0.1-17.carbonindex");
+        assert_eq!(name("other"), "");
+        assert_eq!((bucket("part-0-0_batchno0-3-0-17.carbondata"), bucket("x")), (3, 0));
+    }
+}
