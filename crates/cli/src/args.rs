@@ -8,6 +8,7 @@ use pilaster::carbondata::CarbonOptions;
 use pilaster::core::dataset::column_index;
 use pilaster::doris::{DorisOptions, is_tablet_schema, read_schema};
 use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
+use pilaster::redfile::{self, LostCells, RedfileOptions};
 use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
 use pilaster_datafusion::RowFilter;
 
@@ -102,6 +103,26 @@ impl OpenArgs {
             .with_server_key(self.server_key.clone())
             .with_secrets(self.show_secrets);
         KuduOptions::default().with_assumed_shape(shape).with_store(store)
+    }
+}
+
+/// What to do about parts of Redfiles that are lost.
+#[derive(Debug, Args)]
+pub(crate) struct LostArgs {
+    /// Give null for lost cells of Redfiles where the column may be null, instead of leaving out the row
+    #[arg(long)]
+    null_fill: bool,
+
+    /// A Redfile of the same schema, for a damaged one of which neither footer nor checkpoints are left
+    #[arg(long, value_name = "FILE.red")]
+    like: Option<String>,
+}
+
+impl LostArgs {
+    pub(crate) fn narrow(&self, options: OpenOptions) -> Result<OpenOptions> {
+        let cells = if self.null_fill { LostCells::Null } else { LostCells::DropRow };
+        let schema = self.like.as_deref().map(redfile::schema_of).transpose()?;
+        Ok(options.with_redfile(RedfileOptions::default().with_lost_cells(cells).with_schema(schema)))
     }
 }
 

@@ -169,7 +169,8 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
         | OutputFormat::Json
         | OutputFormat::CFileSet
         | OutputFormat::Kudu
-        | OutputFormat::Doris => None,
+        | OutputFormat::Doris
+        | OutputFormat::CarbonData => None,
     };
     // Records without fields are empty lines, which readers pass over.
     Ok(rows.filter(|_| !schema.fields().is_empty()))

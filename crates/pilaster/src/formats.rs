@@ -127,6 +127,8 @@ pub(crate) struct FormatReadOptions {
 /// What only one format needs to know to be written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FormatWriteOptions {
+    #[cfg(feature = "carbondata")]
+    pub(crate) carbondata: crate::carbondata::CarbonDataWriterOptions,
     #[cfg(feature = "kudu")]
     pub(crate) cfile_set: crate::kudu::CFileSetWriterOptions,
     #[cfg(feature = "kudu")]

@@ -45,11 +45,13 @@ pub enum OutputFormat {
     Doris,
     /// One segment file of Apache Doris.
     DorisSegment,
+    /// The folder of a CarbonData table.
+    CarbonData,
 }
 
 impl OutputFormat {
     /// Every format, with its name.
-    pub const ALL: [(OutputFormat, &'static str); 12] = [
+    pub const ALL: [(OutputFormat, &'static str); 13] = [
         (Self::Table, "table"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
@@ -62,6 +64,7 @@ impl OutputFormat {
         (Self::Redfile, "redfile"),
         (Self::Doris, "doris"),
         (Self::DorisSegment, "doris-segment"),
+        (Self::CarbonData, "carbondata"),
     ];
 
     /// The format that a file name asks for by its extension.
@@ -90,6 +93,7 @@ impl OutputFormat {
             Self::CFileSet | Self::Kudu => "kudu",
             Self::Redfile => "redfile",
             Self::Doris | Self::DorisSegment => "doris",
+            Self::CarbonData => "carbondata",
             Self::Table | Self::Csv | Self::Tsv | Self::Json | Self::Jsonl | Self::Parquet | Self::Arrow => {
                 "default"
             }
@@ -98,7 +102,7 @@ impl OutputFormat {
 
     /// Whether it is written as a folder and not as one stream of bytes.
     pub fn is_folder(self) -> bool {
-        matches!(self, Self::CFileSet | Self::Kudu | Self::Doris)
+        matches!(self, Self::CFileSet | Self::Kudu | Self::Doris | Self::CarbonData)
     }
 
     /// Whether it is bytes that do not belong on a terminal.
@@ -262,7 +266,8 @@ pub fn writer(
         | OutputFormat::Kudu
         | OutputFormat::Redfile
         | OutputFormat::Doris
-        | OutputFormat::DorisSegment => writer_of(format)?.writer(format, sink, schema, options)?,
+        | OutputFormat::DorisSegment
+        | OutputFormat::CarbonData => writer_of(format)?.writer(format, sink, schema, options)?,
     })
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pilaster::Result;
 use pilaster::convert::convert;
+use pilaster::migrate::{DEFAULT_FILE_ROWS, MigrateOptions, migrate};
 
 use crate::args::{OpenArgs, PositionArgs, RowArgs, open_all};
 use crate::bytes::human;
@@ -20,8 +21,12 @@ Examples:
   pilaster convert --rows ..1000000 data/ first.arrow
   pilaster convert -f cfile-set --cfile-codec lz4 --cfile-key id rows.parquet table/
   pilaster convert -f kudu --kudu-key id --kudu-hash id:4 rows.parquet tserver/
+  pilaster convert -f doris --doris-model unique --doris-key id rows.parquet snapshot/
+  pilaster convert -f carbondata --carbon-sort id rows.parquet store/db/table
+  pilaster convert store/db/table out/
 
-The output appears under its name when it is complete.")]
+The output appears under its name when it is complete. A target that ends in / and no other format named becomes a folder of
+Parquet files, by partition; if that was stopped, the same command goes on where it was.")]
 pub(crate) struct Args {
     /// Files, folders, globs or URLs; several are read as one
     #[arg(required = true, value_name = "SRC")]
@@ -37,11 +42,18 @@ pub(crate) struct Args {
     rows: RowArgs,
     #[command(flatten)]
     positions: PositionArgs,
+    /// Rows of a file, at most, in a folder of Parquet files
+    #[arg(long, value_name = "ROWS", default_value_t = DEFAULT_FILE_ROWS)]
+    file_rows: u64,
+
     #[command(flatten)]
     write: TargetArgs,
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
+    if args.write.is_migration(&args.target) {
+        return run_migration(args, words);
+    }
     let target = args.write.target(&args.target)?;
     let dataset = open_all(&args.open.options()?, &args.sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
@@ -50,5 +62,31 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let summary = convert(dataset.as_ref(), &request, &target, &args.write.options()?, &bar)?;
     drop(bar);
     words.say(format_args!("{}: {} rows, {}", target.path.display(), summary.rows, human(summary.bytes)));
+    Ok(Outcome::Fine)
+}
+
+/// A folder of Parquet files, in pieces that survive a kill.
+fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
+    let dataset = open_all(&args.open.options()?, &args.sources, words)?;
+    let (dataset, mut request) = args.rows.narrow(dataset)?;
+    args.positions.narrow(&mut request);
+    let options = MigrateOptions::default()
+        .with_file_rows(args.file_rows)
+        .with_write(args.write.write_options()?)
+        .with_source_paths(args.sources.iter().map(PathBuf::from).filter(|path| path.exists()).collect());
+    let bar = words.bar("convert", Unit::Rows);
+    let done = migrate(dataset.as_ref(), &request, &args.target, &options, &bar)?;
+    drop(bar);
+    let before = match done.files_before {
+        0 => String::new(),
+        files => format!(", {files} of them there already"),
+    };
+    words.say(format_args!(
+        "{}: {} rows in {} files{before}, {}",
+        args.target.display(),
+        done.rows,
+        done.files,
+        human(done.bytes)
+    ));
     Ok(Outcome::Fine)
 }

@@ -1,6 +1,7 @@
 //! One file per command, each with `Args` and `run`.
 
 mod cat;
+mod compact;
 mod completions;
 mod convert;
 mod count;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Salvage(salvage::Args),
     Repair(repair::Args),
+    Compact(compact::Args),
     Wal(wal::Args),
     Completions(completions::Args),
 }
@@ -67,6 +69,7 @@ impl Command {
             Self::Verify(args) => verify::run(args, words),
             Self::Salvage(args) => salvage::run(args, words),
             Self::Repair(args) => repair::run(args, words),
+            Self::Compact(args) => compact::run(args, words),
             Self::Wal(args) => wal::run(args, words),
             Self::Completions(args) => completions::run(args, whole()),
         }

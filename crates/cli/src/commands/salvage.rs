@@ -6,7 +6,7 @@ use pilaster::kudu::{AssumedShape, Compression, Encoding, KuduType};
 use pilaster::salvage::{SalvageOptions, salvage};
 use pilaster::{LostRows, Result};
 
-use crate::args::{OpenArgs, open_all};
+use crate::args::{LostArgs, OpenArgs, open_all};
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::{Unit, Words};
@@ -42,6 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COLUMN")]
     row_number: Option<String>,
 
+    #[command(flatten)]
+    lost: LostArgs,
     #[command(flatten)]
     shape: ShapeArgs,
     #[command(flatten)]
@@ -95,8 +97,8 @@ impl ShapeArgs {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let target = args.write.target(&args.target)?;
-    let dataset =
-        open_all(&args.open.options_for(args.shape.shape())?.with_recovery(true), &args.sources, words)?;
+    let open = args.lost.narrow(args.open.options_for(args.shape.shape())?)?;
+    let dataset = open_all(&open.with_recovery(true), &args.sources, words)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
         .with_convert(args.write.options()?);

@@ -2,20 +2,25 @@
 
 mod foreign;
 mod tables;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
+pub use pilaster_carbondata::file::{CarbonWriterOptions, Compressor};
 pub use pilaster_carbondata::table::{
-    CarbonTable, CarbonTableOptions, OutsideFolders, RebuiltFile, SegmentStatus, TableRepair,
+    CarbonTable, CarbonTableOptions, CarbonTableWriterOptions, CompactionSummary, OutsideFolders,
+    RebuiltFile, SegmentStatus, TableRepair,
 };
-use pilaster_core::{DatasetRef, Error, Result, SourceRef};
+use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+pub use writing::{CarbonDataWriterOptions, compact_table};
 
+use crate::convert::ConvertSummary;
 use crate::detect::Format;
 use crate::formats::Driver;
 use crate::open::OpenOptions;
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, WriteOptions};
 use crate::paths;
 use crate::store::Store;
 
@@ -63,8 +68,19 @@ impl Driver for CarbonData {
         Ok(Box::new(tables::Tables::find(folders, options)?))
     }
 
-    fn writes(&self, _format: OutputFormat) -> bool {
-        false
+    fn writes(&self, format: OutputFormat) -> bool {
+        format == OutputFormat::CarbonData
+    }
+
+    fn write_folder(
+        &self,
+        _format: OutputFormat,
+        batches: BatchReader,
+        folder: &Path,
+        options: &WriteOptions,
+        progress: &dyn Progress,
+    ) -> Result<ConvertSummary> {
+        writing::write_table(batches, folder, &options.formats.carbondata, progress)
     }
 }
 
@@ -141,6 +157,15 @@ pub fn parse_as_of(text: &str) -> Result<i64> {
         Error::invalid(format!("--as-of takes {expected}, not \"{text}\""))
     })?;
     Ok(nanos.div_euclid(1_000_000))
+}
+
+impl WriteOptions {
+    /// How CarbonData tables are written.
+    #[must_use]
+    pub fn with_carbondata(mut self, options: CarbonDataWriterOptions) -> Self {
+        self.formats.carbondata = options;
+        self
+    }
 }
 
 #[cfg(test)]
