@@ -47,8 +47,8 @@ pub(super) struct KeyBuilder {
     last: SortKey,
     current: SortKey,
     rows: u64,
-    /// First and last full key.
-    edges: Option<(Vec<u8>, Vec<u8>)>,
+    /// Full key of the first row.
+    first: Vec<u8>,
 }
 
 /// A key, and where its columns end in it.
@@ -192,7 +192,7 @@ impl KeyBuilder {
             last: SortKey::default(),
             current: SortKey::default(),
             rows: 0,
-            edges: None,
+            first: Vec::new(),
         })
     }
 
@@ -232,14 +232,11 @@ impl KeyBuilder {
                 }
                 short.items = short.items.saturating_add(1);
             }
-            match &mut self.primary {
-                Some(primary) => primary.append(values, row, self.rows)?,
-                None => match &mut self.edges {
-                    Some((_, last)) => last.clone_from(&self.current.bytes),
-                    None => {
-                        self.edges = Some((self.current.bytes.clone(), self.current.bytes.clone()));
-                    }
-                },
+            if let Some(primary) = &mut self.primary {
+                primary.append(values, row, self.rows)?;
+            }
+            if self.rows == 0 {
+                self.first.clone_from(&self.current.bytes);
             }
             std::mem::swap(&mut self.last, &mut self.current);
             self.rows = self.rows.saturating_add(1);
@@ -263,7 +260,7 @@ impl KeyBuilder {
             written.short_key_page =
                 Some(sink.write_page(&body, Footer::ShortKey(footer), Compression::None)?);
         }
-        (written.min_key, written.max_key) = self.edges.unwrap_or_default();
+        (written.min_key, written.max_key) = (self.first, self.last.bytes);
         if let Some(primary) = self.primary {
             let index = primary.finish(sink)?;
             written.min_key = index.min_key.clone().unwrap_or_default();

@@ -1,0 +1,283 @@
+//! Segments written here: what is refused, what fills a column that a batch lacks, what the indexes save.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "tests compute with known values and stop at the first surprise"
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+};
+use arrow_select::concat::concat_batches;
+use pilaster_core::{Dataset, Predicate, RowRanges, col, lit};
+use pilaster_doris::TabletSchema;
+use pilaster_doris::segment::{
+    ColumnWriteOptions, Compression, Encoding, FieldType, SegmentReader, SegmentReaderOptions,
+    SegmentWriteOptions, SegmentWriter, StorageFormat, VariantSubcolumn,
+};
+use support::{batches, memory};
+
+fn schema(columns: &str) -> TabletSchema {
+    TabletSchema::parse_json(format!(r#"{{"num_short_key_columns": 1, "columns": [{columns}]}}"#).as_bytes())
+        .unwrap()
+}
+
+const KEY: &str = r#"{"unique_id": 0, "name": "k", "type": "INT", "is_key": true, "is_nullable": true}"#;
+
+fn one(column: &str) -> TabletSchema {
+    schema(&format!(r#"{KEY}, {{"unique_id": 1, "name": "v", {column}}}"#))
+}
+
+fn rows(keys: &[Option<i32>], values: ArrayRef) -> RecordBatch {
+    let keys: ArrayRef = Arc::new(Int32Array::from(keys.to_vec()));
+    RecordBatch::try_from_iter_with_nullable([("k", keys, true), ("v", values, true)]).unwrap()
+}
+
+fn write_with(
+    schema: &TabletSchema,
+    options: &SegmentWriteOptions,
+    batch: &RecordBatch,
+) -> Result<Vec<u8>, String> {
+    let mut writer =
+        SegmentWriter::try_new(Vec::new(), schema, options).map_err(|error| error.to_string())?;
+    let written = writer.write(batch);
+    if let Err(error) = written {
+        // What stopped half-way cannot become a file.
+        assert!(writer.write(batch).is_err());
+        assert!(writer.finish().is_err());
+        return Err(error.to_string());
+    }
+    Ok(writer.finish().map_err(|error| error.to_string())?.0)
+}
+
+fn write(schema: &TabletSchema, batch: &RecordBatch) -> Result<Vec<u8>, String> {
+    write_with(schema, &SegmentWriteOptions::default(), batch)
+}
+
+fn open(schema: &TabletSchema, file: Vec<u8>) -> SegmentReader {
+    let options =
+        SegmentReaderOptions::default().with_schema(Some(Arc::new(schema.clone()))).with_hidden(true);
+    SegmentReader::open_with_options(memory("written", file), &options).unwrap()
+}
+
+fn read(reader: &SegmentReader) -> RecordBatch {
+    concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap()
+}
+
+fn texts(values: &[&str]) -> ArrayRef {
+    Arc::new(StringArray::from(values.to_vec()))
+}
+
+#[test]
+fn what_a_column_cannot_hold_is_refused() {
+    let keys = [Some(1), Some(2)];
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let large: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40, 1]));
+    let nanos: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1000, 1001]));
+    let years: ArrayRef = Arc::new(arrow_array::Date32Array::from(vec![i32::MAX, 0]));
+    for (column, values, expected) in [
+        (r#""type": "BIGINT""#, numbers.clone(), "a null in a column that is not nullable"),
+        (r#""type": "INT", "is_nullable": true"#, large, "value 1099511627776"),
+        (
+            r#""type": "VARCHAR", "length": 3"#,
+            texts(&["abc", "abcd"]),
+            "a string of 4 bytes in a column of at most 3",
+        ),
+        (r#""type": "CHAR", "length": 3"#, texts(&["abc", "a\0"]), "a CHAR that ends with a zero byte"),
+        (r#""type": "IPV4""#, texts(&["1.2.3.4", "1.2.3"]), "\"1.2.3\" is no address"),
+        (r#""type": "JSONB""#, texts(&["{}", "{"]), "row 1 of the batch"),
+        (r#""type": "DATETIMEV2""#, nanos, "no whole"),
+        (r#""type": "DATEV2""#, years, "has no place"),
+        (
+            r#""type": "STRUCT", "is_nullable": true, "children": [{"unique_id": 2, "name": "f", "type": "INT"}]"#,
+            numbers,
+            "expected a struct",
+        ),
+    ] {
+        let error = write(&one(column), &rows(&keys, values)).unwrap_err();
+        assert!(error.contains(expected), "{column}: {error}");
+        assert!(error.contains("column \"v\""), "{error}");
+    }
+}
+
+#[test]
+fn rows_must_be_sorted() {
+    let schema = one(r#""type": "STRING""#);
+    let values = || texts(&["a", "b", "c"]);
+    write(&schema, &rows(&[None, Some(-1), Some(-1)], values())).unwrap();
+    for keys in [[Some(1), None, Some(2)], [Some(1), Some(3), Some(2)]] {
+        let error = write(&schema, &rows(&keys, values())).unwrap_err();
+        assert!(error.contains("rows must be sorted by key"), "{error}");
+    }
+    let mut unique = schema.clone();
+    unique.keys_type = pilaster_doris::KeysType::Unique;
+    unique.merge_on_write = true;
+    let error = write(&unique, &rows(&[Some(1), Some(1), Some(2)], values())).unwrap_err();
+    assert!(error.contains("repeats a key"), "{error}");
+}
+
+#[test]
+fn options_must_fit_the_schema() {
+    let schema = one(r#""type": "DOUBLE""#);
+    let refused = |options: SegmentWriteOptions, expected: &str| {
+        let error = SegmentWriter::try_new(Vec::new(), &schema, &options).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let column = ColumnWriteOptions::default;
+    let base = SegmentWriteOptions::default;
+    refused(base().with_column("x", column()), "not there");
+    refused(base().with_column("v", column().with_encoding(Encoding::Dict)), "DOUBLE has no encoding");
+    refused(base().with_column("v", column().with_bloom_filter(true)), "DOUBLE has no bloom filters");
+    refused(base().with_page_bytes(10), "a page size of 10 bytes");
+    refused(base().with_bloom_rate(1.0), "between 0 and 1");
+    refused(base().with_rows_per_short_key(0), "short keys");
+    let mut other = schema.clone();
+    other.num_short_key_columns = 2;
+    assert!(SegmentWriter::try_new(Vec::new(), &other, &base()).is_err());
+    other.columns.clear();
+    assert!(SegmentWriter::try_new(Vec::new(), &other, &base()).is_err());
+}
+
+#[test]
+fn limits_of_a_segment() {
+    let schema = one(r#""type": "DOUBLE""#);
+    let batch = rows(&[Some(1), Some(2)], Arc::new(Float64Array::from(vec![0.5, 1.5])));
+    let options = SegmentWriteOptions::default().with_max_rows(1);
+    assert!(write_with(&schema, &options, &batch).unwrap_err().contains("more than 1 rows"));
+    let writer = SegmentWriter::try_new(Vec::new(), &schema, &SegmentWriteOptions::default()).unwrap();
+    assert!(writer.finish().unwrap_err().to_string().contains("without rows"));
+    let mut unknown = batch.clone();
+    unknown =
+        RecordBatch::try_from_iter([("k", unknown.column(0).clone()), ("w", unknown.column(1).clone())])
+            .unwrap();
+    assert!(write(&schema, &unknown).unwrap_err().contains("no column \"w\""));
+}
+
+#[test]
+fn columns_that_a_batch_lacks_have_their_default() {
+    let schema = schema(&format!(
+        r#"{KEY},
+        {{"unique_id": 1, "name": "seven", "type": "BIGINT", "default_value": "7"}},
+        {{"unique_id": 2, "name": "nothing", "type": "STRING", "is_nullable": true}},
+        {{"unique_id": 3, "name": "__DORIS_DELETE_SIGN__", "type": "TINYINT", "visible": false}},
+        {{"unique_id": 4, "name": "__DORIS_VERSION_COL__", "type": "BIGINT", "visible": false}},
+        {{"unique_id": 5, "name": "__DORIS_ROW_STORE_COL__", "type": "STRING", "visible": false}}"#
+    ));
+    let batch =
+        RecordBatch::try_from_iter([("k", Arc::new(Int32Array::from(vec![1, 2])) as ArrayRef)]).unwrap();
+    let read = read(&open(&schema, write(&schema, &batch).unwrap()));
+    assert_eq!(read.column(1).as_primitive::<Int64Type>().values(), &[7, 7]);
+    assert_eq!(read.column(2).null_count(), 2);
+    let cell = read.column(5).as_binary_view().value(1);
+    let text = pilaster_doris::jsonb::to_text(cell, 8).unwrap();
+    assert_eq!(text, r#"{"0":2,"1":7,"2":null,"3":0,"4":0}"#);
+    let required = one(r#""type": "BIGINT""#);
+    assert!(write(&required, &batch).unwrap_err().contains("missing in the batch"));
+}
+
+#[test]
+fn indexes_of_written_files_save_pages() {
+    let schema = one(r#""type": "STRING", "is_bf_column": true"#);
+    let count = 40_000;
+    let keys: Vec<_> = (0..count).map(|key| Some(key * 2)).collect();
+    let values: StringArray = (0..count).map(|row| Some(format!("value {}", row * 7919 % 40_009))).collect();
+    let batch = rows(&keys, Arc::new(values));
+    for format in [StorageFormat::V2, StorageFormat::V3] {
+        let options = SegmentWriteOptions::default()
+            .with_format(format)
+            .with_rows_per_short_key(100)
+            .with_page_bytes(4096);
+        let reader = open(&schema, write_with(&schema, &options, &batch).unwrap());
+        let left = |predicate: Predicate| reader.prune(&predicate).unwrap().count();
+        assert!(left(col("k").eq(lit(30_000))) <= 200);
+        assert_eq!(reader.prune(&col("k").gt(lit(1_000_000))).unwrap(), RowRanges::none());
+        assert_eq!(left(col("v").eq(lit("no such value"))), 0);
+        let found = batches(reader.scan().filter(col("v").eq(lit("value 7919")))).unwrap();
+        assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        assert!(left(col("v").eq(lit("value 7919"))) < count as u64 / 2);
+    }
+}
+
+#[test]
+fn variants_are_read_back_whatever_their_paths() {
+    let schema = one(r#""type": "VARIANT", "is_nullable": true, "variant_max_subcolumns_count": 2"#);
+    let documents = [
+        r#"{"a":1,"b":{"c":[1,2,null]},"rare":"x"}"#,
+        r#"{"a":18446744073709551615,"b":{"c":[]},"d":{}}"#,
+        r#"{"a":2.5,"b":{"e":null}}"#,
+        "[1,2]",
+        "null",
+        r#""text""#,
+        "{}",
+        r#"{"a.b":{"c":1},"b":{"c":[3]}}"#,
+    ];
+    let keys: Vec<_> = (0..documents.len() as i32).map(Some).collect();
+    let batch = rows(&keys, texts(&documents));
+    for format in [StorageFormat::V2, StorageFormat::V3] {
+        let options = SegmentWriteOptions::default().with_format(format);
+        let reader = open(&schema, write_with(&schema, &options, &batch).unwrap());
+        let found = read(&reader);
+        let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        for (row, expected) in documents.iter().enumerate() {
+            assert_eq!(json(found.column(1).as_string_view().value(row)), json(expected), "{format:?}");
+        }
+        let paths = reader.metadata().columns.iter().filter(|column| column.unique_id < 0);
+        let names: Vec<_> = paths.map(|column| column.path.as_ref().unwrap().keys.join(".")).collect();
+        assert!(names.contains(&"a".to_string()) && names.contains(&"b.c".to_string()), "{names:?}");
+        assert!(!names.contains(&"rare".to_string()), "{names:?}");
+    }
+    // Paths can be chosen; what does not fit the type that was chosen is refused.
+    let chosen = |field_type: FieldType| {
+        let path = VariantSubcolumn { keys: vec!["rare".to_string()], field_type, item: None };
+        SegmentWriteOptions::default()
+            .with_column("v", ColumnWriteOptions::default().with_variant_subcolumns(vec![path]))
+    };
+    let file = write_with(&schema, &chosen(FieldType::String), &batch).unwrap();
+    let typed = SegmentReaderOptions::default()
+        .with_schema(Some(Arc::new(schema.clone())))
+        .with_variant_path("v", "rare");
+    let reader = SegmentReader::open_with_options(memory("v", file), &typed).unwrap();
+    assert_eq!(read(&reader).column_by_name("v['rare']").unwrap().as_string_view().value(0), "x");
+    assert!(write_with(&schema, &chosen(FieldType::BigInt), &batch).unwrap_err().contains("does not fit"));
+}
+
+#[test]
+fn every_codec_and_page_size_reads_back() {
+    let schema = one(r#""type": "STRING""#);
+    let keys: Vec<_> = (0..3000).map(Some).collect();
+    let values: StringArray = (0..3000).map(|row| Some(format!("some text {}", row % 700))).collect();
+    let batch = rows(&keys, Arc::new(values));
+    let mut sizes = Vec::new();
+    for codec in [
+        Compression::None,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Lz4Frame,
+        Compression::Zlib,
+        Compression::Zstd,
+        Compression::Lz4Hc,
+    ] {
+        for bytes in [64, 1000, 1 << 20] {
+            let options = SegmentWriteOptions::default().with_compression(codec).with_page_bytes(bytes);
+            let file = write_with(&schema, &options, &batch).unwrap();
+            if bytes == 1 << 20 {
+                sizes.push((codec, file.len()));
+            }
+            let found = read(&open(&schema, file));
+            assert_eq!(found.num_rows(), 3000);
+            assert_eq!(found.column(1).as_string_view().value(2999), "some text 199", "{codec} {bytes}");
+        }
+    }
+    assert!(sizes.iter().skip(1).all(|(_, size)| size < &sizes[0].1), "{sizes:?}");
+}
