@@ -3,7 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`mod@file`] | the columnar file of version 3: `.carbondata`, and its index: `.carbonindex` |
-//! | [`table`] | whole tables: segments, partitions, deleted rows, schema changes; folders the SDK wrote |
+//! | [`table`] | whole tables: segments, partitions, deleted rows, schema changes, earlier states, repair; folders the SDK wrote |
 //! | [`messages`] | the Thrift structs of data and index files |
 //!
 //! ```no_run

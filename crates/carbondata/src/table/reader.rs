@@ -21,7 +21,7 @@ use super::lazy::ReadCounts;
 use super::lost::Broken;
 use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
 use super::opener::ForeignSegment;
-use super::options::CarbonTableOptions;
+pub use super::options::CarbonTableOptions;
 use super::part::{ColumnOrigin, Part};
 use super::repair::check_sort_indexes;
 use super::schema::TableSchema;
