@@ -55,3 +55,13 @@ fn follow(name: &str) {
 fn recover_a_kudu_server() {
     follow("recover-a-kudu-server.md");
 }
+
+#[test]
+fn open_a_doris_backup() {
+    follow("open-a-doris-backup.md");
+}
+
+#[test]
+fn leave_carbondata() {
+    follow("leave-carbondata.md");
+}
