@@ -14,7 +14,7 @@ mod support;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
 use arrow_select::concat::concat_batches;
 use pilaster_core::{Dataset, ErrorKind, Limits, LossLog, SourceRef};
 use pilaster_doris::TabletSchema;

@@ -21,7 +21,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_select::concat::concat_batches;
 use pilaster_core::progress::Silent;
-use pilaster_core::{Dataset, VerifyDepth};
+use pilaster_core::{Dataset, Limits, VerifyDepth};
 use pilaster_doris::segment::{SegmentWriteOptions, StorageFormat};
 use pilaster_doris::tablet::{
     TabletLayout, TabletOptions, TabletReader, TabletSummary, TabletWriteOptions, TabletWriter, find_tablets,
@@ -52,7 +52,7 @@ fn write(target: &Path, model: &TableModel, options: &TabletWriteOptions, loads:
 }
 
 fn open(target: &Path, as_of: Option<i64>) -> TabletReader {
-    let folders = find_tablets(target).unwrap();
+    let folders = find_tablets(target, &Limits::default()).unwrap();
     assert_eq!(folders.len(), 1);
     let reader = TabletReader::open(&folders[0], &TabletOptions::default().with_as_of(as_of)).unwrap();
     let report = reader.verify(VerifyDepth::Values, &Silent).unwrap();
@@ -272,7 +272,7 @@ fn golden_tablets_are_written_again() {
     let Some(root) = support::goldens() else { return };
     let mut written = 0;
     for case in std::fs::read_dir(root.join("tablet")).unwrap().map(|entry| entry.unwrap().path()) {
-        let folders = find_tablets(&case).unwrap();
+        let folders = find_tablets(&case, &Limits::default()).unwrap();
         let options = TabletOptions::default().with_hidden(true);
         let original = TabletReader::open(&folders[0], &options).unwrap();
         let schema = original.meta().schema.clone();
@@ -283,7 +283,8 @@ fn golden_tablets_are_written_again() {
             writer.write(&batch).unwrap_or_else(|error| panic!("{}: {error}", case.display()));
         }
         writer.finish().unwrap();
-        let copy = TabletReader::open(&find_tablets(&target).unwrap()[0], &options).unwrap();
+        let copy =
+            TabletReader::open(&find_tablets(&target, &Limits::default()).unwrap()[0], &options).unwrap();
         let all = |reader: &TabletReader| {
             let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
             let format = arrow_cast::display::FormatOptions::default();
