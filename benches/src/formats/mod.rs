@@ -1,5 +1,6 @@
 //! The formats, a module each.
 
+mod carbondata;
 mod cfile_set;
 mod dataset;
 mod doris;
@@ -10,12 +11,13 @@ use crate::Result;
 use crate::format::BenchFormat;
 
 /// All formats; Parquet, which the others are compared with, comes first, with dictionaries and without.
-pub const ALL: [&dyn BenchFormat; 5] = [
+pub const ALL: [&dyn BenchFormat; 6] = [
     &parquet::Parquet { with_dictionary: true },
     &parquet::Parquet { with_dictionary: false },
     &cfile_set::CFileSetFormat,
     &redfile::Redfile,
     &doris::DorisSegment,
+    &carbondata::CarbonFolder,
 ];
 
 /// The name of the format that ratios refer to.

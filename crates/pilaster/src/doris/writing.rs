@@ -104,9 +104,10 @@ pub(super) fn write_tablet(
     // Rows of equal keys became one in other models, so only here does the number say something.
     let is_counted = schema.keys_type == KeysType::Duplicate;
     if is_counted {
-        let mut written = 0;
+        let mut written = 0u64;
         for tablet in find_tablets(folder, &Limits::default())? {
-            written += TabletReader::open(&tablet, &TabletOptions::default())?.row_count().unwrap_or(0);
+            let rows = TabletReader::open(&tablet, &TabletOptions::default())?.row_count().unwrap_or(0);
+            written = rows.saturating_add(written);
         }
         if written != summary.rows {
             let expected = format!("{} rows, as many as were read", summary.rows);
