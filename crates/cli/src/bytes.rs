@@ -31,6 +31,11 @@ fn lossy(bytes: u64) -> f64 {
     bytes as f64
 }
 
+/// A number of things, in words: `1 file`, `2 files`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use pilaster_core::{BatchReader, Dataset, Error, Progress, Result, ScanRequest, 
 
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::parquet::ParquetDataset;
-use crate::formats::writer_of;
+use crate::formats::{DRIVERS, writer_of};
 use crate::open::OpenOptions;
 use crate::output::{self, OutputFormat, WriteOptions};
 
@@ -98,7 +98,8 @@ pub fn convert(
     options: &ConvertOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    if !options.overwrite && fs::symlink_metadata(&target.path).is_ok() {
+    let is_addition = DRIVERS.iter().any(|driver| driver.adds_to(target.format, &options.write));
+    if !options.overwrite && !is_addition && fs::symlink_metadata(&target.path).is_ok() {
         return Err(Error::invalid("exists already").at(&target.name(), 0, ""));
     }
     let batches = dataset.read(request)?;

@@ -75,6 +75,11 @@ pub(crate) trait Driver: Sync {
     /// Whether it writes this format.
     fn writes(&self, format: OutputFormat) -> bool;
 
+    /// Whether the options say that rows are added to what is there.
+    fn adds_to(&self, _format: OutputFormat, _options: &WriteOptions) -> bool {
+        false
+    }
+
     /// A writer of a format that is one stream of bytes.
     fn writer(
         &self,

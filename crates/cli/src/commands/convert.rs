@@ -7,7 +7,7 @@ use pilaster::convert::convert;
 use pilaster::migrate::{DEFAULT_FILE_ROWS, MigrateOptions, migrate};
 
 use crate::args::{OpenArgs, PositionArgs, RowArgs, open_all};
-use crate::bytes::human;
+use crate::bytes::{counted, human};
 use crate::exit::Outcome;
 use crate::progress::{Unit, Words};
 use crate::target::TargetArgs;
@@ -82,10 +82,10 @@ fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
         files => format!(", {files} of them there already"),
     };
     words.say(format_args!(
-        "{}: {} rows in {} files{before}, {}",
+        "{}: {} in {}{before}, {}",
         args.target.display(),
-        done.rows,
-        done.files,
+        counted(done.rows, "row"),
+        counted(done.files as u64, "file"),
         human(done.bytes)
     ));
     Ok(Outcome::Fine)

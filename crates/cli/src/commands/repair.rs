@@ -9,7 +9,7 @@ use pilaster::{Error, Result};
 
 use super::salvage::say_losses;
 use crate::args::{LostArgs, OpenArgs};
-use crate::bytes::human;
+use crate::bytes::{counted, human};
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::{Unit, Words};
@@ -97,10 +97,11 @@ fn say_table(table: &str, repair: &TableRepair, words: &Words) -> Outcome {
     for finding in &repair.left {
         words.say(format_args!("left: {finding}"));
     }
+    let (written, left) = (repair.rebuilt.len() as u64, repair.left.len() as u64);
     words.say(format_args!(
-        "{table}: {} files written, {} problems left",
-        repair.rebuilt.len(),
-        repair.left.len()
+        "{table}: {} written, {} left",
+        counted(written, "file"),
+        counted(left, "problem")
     ));
     if repair.is_complete() { Outcome::Fine } else { Outcome::Damaged }
 }

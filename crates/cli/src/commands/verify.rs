@@ -7,6 +7,7 @@ use pilaster::verify::{report_to_json, verify};
 use pilaster::{Result, Severity, VerifyDepth, VerifyReport};
 
 use crate::args::InputArgs;
+use crate::bytes::counted;
 use crate::bytes::human;
 use crate::exit::Outcome;
 use crate::json;
@@ -91,8 +92,4 @@ fn summary(report: &VerifyReport) -> String {
         counted(report.checksums, "checksum"),
     ];
     format!("{verdict}: {}, {} read", parts.join(", "), human(report.bytes))
-}
-
-fn counted(number: u64, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }

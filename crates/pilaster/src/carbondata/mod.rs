@@ -72,6 +72,10 @@ impl Driver for CarbonData {
         format == OutputFormat::CarbonData
     }
 
+    fn adds_to(&self, format: OutputFormat, options: &WriteOptions) -> bool {
+        self.writes(format) && options.formats.carbondata.appends()
+    }
+
     fn write_folder(
         &self,
         _format: OutputFormat,

@@ -31,6 +31,11 @@ impl CarbonDataWriterOptions {
         self.append = append;
         self
     }
+
+    /// Whether rows are added to a table that exists.
+    pub fn appends(&self) -> bool {
+        self.append
+    }
 }
 
 /// Writes a table, or a segment of one; it appears complete, or not at all.
