@@ -82,6 +82,11 @@ impl ChunkWriter {
         })
     }
 
+    /// Notes values that will be read as others.
+    pub fn conflate(&mut self, count: u64) {
+        self.conflated = self.conflated.saturating_add(count);
+    }
+
     /// Bytes of the pages so far.
     pub fn bytes(&self) -> u64 {
         self.bodies.iter().map(|body| body.len() as u64).sum()

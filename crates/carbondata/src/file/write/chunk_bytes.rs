@@ -76,7 +76,7 @@ impl ChunkWriter {
             self.give_up_dictionary()?;
         }
         if is_varchar {
-            self.conflated = self.conflated.saturating_add(array.null_count() as u64);
+            self.conflate(array.null_count() as u64);
         }
         let parts = self.plain_parts(&values, is_sorted);
         let header = self.byte_header(values.values.len(), &parts);
@@ -163,7 +163,7 @@ impl ChunkWriter {
         let array = array.as_binary_view();
         let values = ByteValues { values: array.iter().collect(), null: &[] };
         let empty = values.values.iter().flatten().filter(|value| value.is_empty()).count();
-        self.conflated = self.conflated.saturating_add(empty as u64);
+        self.conflate(empty as u64);
         let bounds = match self.kind.is_child {
             true => Bounds::Node,
             false => Bounds::of_bytes(values.stored()),
