@@ -109,6 +109,25 @@ fn other_arrow_types_are_stored_as_the_nearest() {
 }
 
 #[test]
+fn names_are_in_lower_case_inside_of_columns_too() {
+    let fields = vec![
+        arrow_schema::Field::new("Second", DataType::Int32, true),
+        arrow_schema::Field::new("FIRST", DataType::Utf8, true),
+    ];
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int32Array::from(vec![7])), Arc::new(StringArray::from(vec!["x"]))];
+    let structs = arrow_array::StructArray::new(fields.into(), columns, None);
+    let batch = RecordBatch::try_from_iter([("TOP", Arc::new(structs) as ArrayRef)]).unwrap();
+    let (bytes, _) = write(&batch, &CarbonWriterOptions::default(), 9).unwrap();
+    let found = read(bytes);
+    assert_eq!(found.schema().field(0).name(), "top");
+    let found = found.column(0).as_struct();
+    assert_eq!(found.column_names(), ["second", "first"]);
+    assert_eq!(found.column(0).as_primitive::<arrow_array::types::Int32Type>().value(0), 7);
+    assert_eq!(found.column(1).as_string_view().value(0), "x");
+}
+
+#[test]
 fn what_cannot_be_told_from_null_is_refused_or_counted() {
     let plain = CarbonWriterOptions::default().with_local_dictionary(false);
     let marker: ArrayRef = Arc::new(StringArray::from(vec!["@NU#LL$!"]));

@@ -13,7 +13,7 @@ use pilaster_core::predicate::{BoundPredicate, MOST_VALUES};
 
 use super::schema::TableSchema;
 
-const SEED: i32 = 42;
+pub(crate) const SEED: i32 = 42;
 /// The only method whose hash is this one; it is the one without a name too.
 const METHOD: &str = "spark_hash_expression";
 
@@ -45,7 +45,7 @@ impl Buckets {
 }
 
 /// The bucket of a sum of hashes.
-fn bucket(sum: i32, count: u32) -> u32 {
+pub(crate) fn bucket(sum: i32, count: u32) -> u32 {
     let bucket = i64::from(sum).rem_euclid(i64::from(count.max(1)));
     u32::try_from(bucket).unwrap_or(0)
 }
@@ -76,17 +76,17 @@ fn finish(hash: i32, length: usize) -> i32 {
     (hash ^ (hash >> 16)).cast_signed()
 }
 
-fn hash_word(value: i32) -> i32 {
+pub(crate) fn hash_word(value: i32) -> i32 {
     finish(mix(SEED, value), 4)
 }
 
-fn hash_long(value: i64) -> i32 {
+pub(crate) fn hash_long(value: i64) -> i32 {
     let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
     let (low, high) = (i32::from_le_bytes([a, b, c, d]), i32::from_le_bytes([e, f, g, h]));
     finish(mix(mix(SEED, low), high), 8)
 }
 
-fn hash_bytes(bytes: &[u8]) -> i32 {
+pub(crate) fn hash_bytes(bytes: &[u8]) -> i32 {
     let (words, rest) = bytes.as_chunks::<4>();
     let hash = words.iter().fold(SEED, |hash, word| mix(hash, i32::from_le_bytes(*word)));
     let hash = rest.iter().fold(hash, |hash, byte| mix(hash, i32::from(byte.cast_signed())));

@@ -6,7 +6,7 @@
 //! | `columns` | Arrow schemas to the columns of headers |
 //! | `encoder` | rows to pages to blocklets |
 //! | `nested` | nested columns to the pages of their nodes |
-//! | `chunk` | one column of a blocklet |
+//! | `chunk`, `chunk_bytes` | one column of a blocklet |
 //! | `numbers`, `strings` | values to the bytes of pages |
 //! | `table_codes` | values to codes of a table's dictionary |
 //! | `bounds` | least and greatest values |
@@ -14,6 +14,7 @@
 
 mod bounds;
 mod chunk;
+mod chunk_bytes;
 pub(crate) mod columns;
 pub(crate) mod encoder;
 mod nested;

@@ -22,7 +22,7 @@ pub(super) fn add(chunks: &mut [ChunkWriter], node: &ColumnNode, array: &ArrayRe
             let (nodes, elements) = arrange(list.offsets(), list.nulls())?;
             let items = taken(list.values(), &elements)?;
             let lone = lone_nulls(list.offsets(), list.nulls(), list.values());
-            chunk(chunks, node.chunk)?.conflated = chunk(chunks, node.chunk)?.conflated.saturating_add(lone);
+            chunk(chunks, node.chunk)?.conflate(lone);
             chunk(chunks, node.chunk)?.add_nodes(nodes, array.len())?;
             let item = node.children.first().ok_or_else(|| mismatch(node, array))?;
             add(chunks, item, &items)
@@ -60,8 +60,7 @@ pub(super) fn add(chunks: &mut [ChunkWriter], node: &ColumnNode, array: &ArrayRe
                 let is_lost =
                     |row: usize| !structs.is_null(row) && columns.iter().all(|column| column.is_null(row));
                 let lost = (0..array.len()).filter(|row| is_lost(*row)).count();
-                chunk(chunks, node.chunk)?.conflated =
-                    chunk(chunks, node.chunk)?.conflated.saturating_add(lost as u64);
+                chunk(chunks, node.chunk)?.conflate(lost as u64);
             }
             for (child, column) in node.children.iter().zip(&columns) {
                 add(chunks, child, column)?;

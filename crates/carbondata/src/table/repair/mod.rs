@@ -14,7 +14,7 @@
 mod index;
 mod schema;
 mod thrift;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 use std::fs;

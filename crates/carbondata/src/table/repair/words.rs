@@ -100,7 +100,7 @@ fn words_of(metadata: &Path, id: &str, limits: &Limits) -> Result<(Vec<String>, 
 }
 
 /// The codes of words in the order of their values: texts as Java compares them, numbers as numbers, what is none at the end.
-fn order(column: &ColumnSchema, words: &[String]) -> Vec<usize> {
+pub(crate) fn order(column: &ColumnSchema, words: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..words.len()).collect();
     let word = |place: usize| words.get(place).map_or("", String::as_str);
     match column.data_type {
@@ -141,7 +141,7 @@ fn sort_by<T>(order: &mut [usize], key: impl Fn(usize) -> Option<T>, compare: im
 }
 
 /// `ColumnSortInfo`: the codes in order, and for each code its place.
-fn bytes(order: &[usize]) -> Vec<u8> {
+pub(crate) fn bytes(order: &[usize]) -> Vec<u8> {
     let number = |place: usize| i32::try_from(place.saturating_add(1)).unwrap_or(i32::MAX);
     let codes: Vec<i32> = order.iter().map(|place| number(*place)).collect();
     let mut inverted = vec![0; order.len()];

@@ -16,7 +16,7 @@ use super::dictionary::Dictionaries;
 use super::load::LoadWriter;
 use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
-use super::writer::{plan, read_table, segment_folder, table_files};
+use super::plan::{plan, read_table, segment_folder, table_files};
 use crate::file::WriteSummary;
 use crate::file::write::writer::now_millis;
 

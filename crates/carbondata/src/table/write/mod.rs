@@ -3,7 +3,9 @@
 //! | module | what |
 //! | --- | --- |
 //! | `options` | how to write |
-//! | `writer` | new tables, loads into tables that exist, folders of data files |
+//! | `writer` | new tables, loads into tables that exist |
+//! | `folder` | folders of data files, as the SDK makes them |
+//! | `plan` | what a load writes, out of the options and what the table says |
 //! | `load` | the data and index files of one load |
 //! | `sort` | rows in the order of keys, through temporary files if they are many |
 //! | `partitions`, `buckets` | where a row goes |
@@ -19,13 +21,16 @@ mod buckets;
 mod commit;
 mod compact;
 mod dictionary;
+mod folder;
 mod load;
 mod lock;
 mod options;
 mod partitions;
+mod plan;
 mod sort;
 mod writer;
 
 pub use compact::{CompactionSummary, compact};
+pub use folder::CarbonFolderWriter;
 pub use options::CarbonTableWriterOptions;
-pub use writer::{CarbonFolderWriter, CarbonTableWriter, LoadSummary};
+pub use writer::{CarbonTableWriter, LoadSummary};
