@@ -29,6 +29,97 @@ fn every_format_comes_back_as_it_went() {
     }
 }
 
+/// What a run prints, which must succeed.
+fn said(folder: &Folder, args: &[&str]) -> String {
+    let output = folder.run(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn tables_of_every_system_come_back_as_they_went() {
+    let folder = Folder::new();
+    let expected = said(&folder, &["cat", "people.parquet"]);
+    for (target, args) in [
+        ("a.red", vec![]),
+        ("set", vec!["-f", "cfile-set"]),
+        ("server", vec!["-f", "kudu", "--kudu-key", "id"]),
+        (
+            "snapshot",
+            vec!["-f", "doris", "--doris-key", "id", "--doris-format", "v3", "--doris-bloom", "name"],
+        ),
+        (
+            "unique",
+            vec!["-f", "doris", "--doris-model", "unique", "--doris-key", "id", "--doris-merge-on-read"],
+        ),
+        ("a.dat.d", vec!["-f", "doris-segment", "--doris-codec", "zstd"]),
+        ("table", vec!["-f", "carbondata", "--carbon-sort", "id", "--carbon-compressor", "zstd"]),
+        ("parts/", vec![]),
+    ] {
+        let all = [vec!["convert"], args, vec!["people.parquet", target]].concat();
+        said(&folder, &all);
+        let mut rows =
+            said(&folder, &["cat", if target == "parts/" { "parts/part-00000.parquet" } else { target }]);
+        if target == "a.dat.d" {
+            // A segment alone knows no names.
+            rows = rows
+                .replace("\"0\":", "\"id\":")
+                .replace("\"1\":", "\"name\":")
+                .replace("\"2\":", "\"score\":");
+        }
+        assert_eq!(rows, expected, "{target}");
+    }
+}
+
+#[test]
+fn a_carbondata_table_grows_and_is_compacted() {
+    let folder = Folder::new();
+    said(&folder, &["convert", "-f", "carbondata", "people.parquet", "table"]);
+    let once: u64 = said(&folder, &["count", "table"]).trim().parse().unwrap();
+    let refused = folder.run(&["convert", "-f", "carbondata", "people.parquet", "table"]).output().unwrap();
+    assert!(!refused.status.success());
+    said(&folder, &["convert", "-f", "carbondata", "--carbon-append", "people.parquet", "table"]);
+    let count = || said(&folder, &["count", "table"]).trim().parse::<u64>().unwrap();
+    assert_eq!(count(), once * 2);
+    said(&folder, &["compact", "table"]);
+    assert_eq!(count(), once * 2);
+    assert!(said(&folder, &["ls", "-f", "jsonl", "table"]).contains("0.1"));
+    assert_eq!(count(), once * 2);
+    std::fs::write(folder.path("table/Metadata/tablestatus"), b"[").unwrap();
+    assert!(!folder.run(&["cat", "table"]).output().unwrap().status.success());
+    folder.run(&["repair", "table"]).output().unwrap();
+    assert!(folder.run(&["cat", "table"]).output().unwrap().status.success());
+}
+
+#[test]
+fn a_migration_goes_on_where_it_was_stopped() {
+    let folder = Folder::new();
+    said(&folder, &["convert", "--file-rows", "2", "people.parquet", "out/"]);
+    std::fs::remove_file(folder.path("out/part-00001.parquet")).unwrap();
+    let again = folder.run(&["convert", "--file-rows", "2", "people.parquet", "out/"]).output().unwrap();
+    let words = String::from_utf8(again.stderr).unwrap();
+    assert!(again.status.success() && words.contains("there already"), "{words}");
+    assert!(folder.path("out/part-00001.parquet").is_file());
+}
+
+#[test]
+fn a_segment_without_its_end_is_repaired() {
+    let folder = Folder::new();
+    let schema = r#"{"keys_type": "DUP_KEYS", "columns": [
+        {"unique_id": 0, "name": "id", "type": "BIGINT", "is_nullable": true, "length": 8},
+        {"unique_id": 1, "name": "name", "type": "STRING", "is_nullable": true},
+        {"unique_id": 2, "name": "score", "type": "DOUBLE", "is_nullable": true, "length": 8}]}"#;
+    folder.write("schema.json", schema);
+    said(&folder, &["convert", "--doris-schema", "schema.json", "people.parquet", "whole.dat"]);
+    let expected = said(&folder, &["cat", "--schema", "schema.json", "whole.dat"]);
+    let bytes = std::fs::read(folder.path("whole.dat")).unwrap();
+    folder.write("cut.dat", &bytes[..bytes.len() - 20]);
+    said(&folder, &["repair", "--schema", "schema.json", "cut.dat", "again.dat"]);
+    assert_eq!(said(&folder, &["cat", "--schema", "schema.json", "again.dat"]), expected);
+    said(&folder, &["salvage", "--schema", "schema.json", "cut.dat", "saved.parquet"]);
+    assert_eq!(said(&folder, &["cat", "saved.parquet"]), expected);
+}
+
 snapshots! {
     convert_says_what_it_wrote: ["convert", "-c", "id", "-w", "id > 2", "people.parquet", "some.csv"];
     convert_by_position: ["convert", "--rows", "..2", "people.parquet", "some.jsonl"];

@@ -7,8 +7,7 @@ use pilaster::verify::{report_to_json, verify};
 use pilaster::{Result, Severity, VerifyDepth, VerifyReport};
 
 use crate::args::InputArgs;
-use crate::bytes::counted;
-use crate::bytes::human;
+use crate::bytes::{counted, human};
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::{Unit, Words};
