@@ -38,6 +38,13 @@ pub(super) struct Journal {
     finished: HashMap<usize, Finished>,
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that is just being started still shares the open file.
+        let _ = self.file.unlock();
+    }
+}
+
 impl Journal {
     /// Opens the journal of `folder`, or begins it if the folder is empty or not there.
     pub(super) fn open(folder: &Path, identity: &Identity) -> Result<Self> {
