@@ -83,7 +83,7 @@ fn a_carbondata_table_grows_and_is_compacted() {
     assert_eq!(count(), once * 2);
     said(&folder, &["compact", "table"]);
     assert_eq!(count(), once * 2);
-    assert!(said(&folder, &["ls", "-f", "jsonl", "table"]).contains("0.1"));
+    assert!(said(&folder, &["ls", "--json", "table"]).contains("0.1"));
     assert_eq!(count(), once * 2);
     std::fs::write(folder.path("table/Metadata/tablestatus"), b"[").unwrap();
     assert!(!folder.run(&["cat", "table"]).output().unwrap().status.success());

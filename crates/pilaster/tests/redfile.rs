@@ -21,7 +21,7 @@ use pilaster_redfile::{RedfileWriter, RedfileWriterOptions};
 const ROWS: usize = 100;
 
 fn table() -> RecordBatch {
-    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(0..ROWS as i32));
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values((0..100).take(ROWS)));
     let words: ArrayRef =
         Arc::new(StringArray::from_iter((0..ROWS).map(|row| (row % 7 != 0).then(|| format!("word {row}")))));
     RecordBatch::try_from_iter_with_nullable([("number", numbers, false), ("word", words, true)]).unwrap()
@@ -74,7 +74,7 @@ fn a_schema_from_another_file_leads_to_rows_where_no_metadata_is_left() {
     let options = options.with_redfile(RedfileOptions::default().with_schema(Some(schema)));
     let log = Arc::new(LossLog::new());
     let found = rows(options.open(&folder.text("cut.red")).unwrap().as_ref(), &log);
-    assert!(found.num_rows() >= 25 && found.num_rows() % 25 == 0, "{} rows", found.num_rows());
+    assert!(found.num_rows() >= 25 && found.num_rows().is_multiple_of(25), "{} rows", found.num_rows());
     assert_eq!(found, table().slice(0, found.num_rows()));
     assert!(!log.is_empty());
 
