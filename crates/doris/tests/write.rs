@@ -142,6 +142,10 @@ fn options_must_fit_the_schema() {
     refused(base().with_page_bytes(10), "a page size of 10 bytes");
     refused(base().with_bloom_rate(1.0), "between 0 and 1");
     refused(base().with_rows_per_short_key(0), "short keys");
+    for length in [-1, 0, 1 << 30] {
+        let char = one(&format!(r#""type": "CHAR", "length": {length}"#));
+        assert!(SegmentWriter::try_new(Vec::new(), &char, &base()).is_err());
+    }
     let mut other = schema.clone();
     other.num_short_key_columns = 2;
     assert!(SegmentWriter::try_new(Vec::new(), &other, &base()).is_err());

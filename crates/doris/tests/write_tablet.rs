@@ -217,6 +217,10 @@ fn sorted_rows_go_straight_to_segments() {
     let mut writer = TabletWriter::create(folder.path().join("u"), &schema, &options).unwrap();
     let error = writer.write(&batch(&vec![(2, None, "a"), (1, None, "b")])).unwrap_err();
     assert!(error.to_string().contains("sorted by key"), "{error}");
+    // Nor is there a tablet without them.
+    assert!(writer.write(&batch(&vec![(3, None, "c")])).is_err());
+    assert!(writer.finish().is_err());
+    assert!(!folder.path().join("u").exists());
 }
 
 #[test]

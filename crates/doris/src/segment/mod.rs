@@ -19,7 +19,7 @@
 //! | `key`, `key_index`, `bitmap_index` | rows by value |
 //! | `prune` | which rows can match a predicate |
 //! | `structure`, `describe`, `verify`, `reader` | the dataset |
-//! | [`write`] | Arrow → segment |
+//! | [`mod@write`] | Arrow → segment |
 //! | `rebuild` | a footer that is gone, from the pages |
 
 #[cfg(any(test, feature = "fuzzing"))]

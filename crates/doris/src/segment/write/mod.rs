@@ -19,9 +19,10 @@
 //! | `paged` | a column with pages |
 //! | `zone_map`, `filter`, `ngram` | what is said of each page |
 //! | `column`, `meta` | columns made of columns; how they are described |
-//! | `variant`, `variant_parts` | JSON taken apart into columns |
+//! | `variant`, `variant_parts`, `variant_arrays` | JSON taken apart into columns |
 //! | `row_store` | whole rows as JSONB |
 //! | `keys`, `indexed` | short keys, primary keys, columns that serve an index |
+//! | `row_keys` | keys of rows that are not sorted yet |
 //! | `writer` | the file |
 
 mod column;
@@ -37,9 +38,11 @@ mod options;
 mod page;
 mod paged;
 mod plan;
+mod row_keys;
 mod row_store;
 mod values;
 mod variant;
+mod variant_arrays;
 mod variant_parts;
 mod writer;
 mod zone_map;
@@ -53,6 +56,6 @@ pub(super) use paged::ordinal_index;
 pub(crate) use plan::filters_fit;
 pub(crate) use plan::is_readable;
 pub(super) use plan::{ColumnPlan, Layout, plan_schema};
-pub(crate) use writer::row_keys;
+pub(crate) use row_keys::row_keys;
 pub(super) use writer::write_footer;
 pub use writer::{SegmentSummary, SegmentWriter};

@@ -17,6 +17,8 @@ use crate::segment::types::{Compression, Encoding, FieldType, Physical};
 
 /// Page sizes that make sense.
 const PAGE_BYTES_RANGE: std::ops::RangeInclusive<usize> = 64..=10 << 20;
+/// Bytes a CHAR can have: Doris allows 255 characters, of up to four bytes.
+const CHAR_BYTES: std::ops::RangeInclusive<i32> = 1..=1020;
 /// `be_exec_version` of columns that are no AGG_STATE.
 const NO_VERSION: i32 = -1;
 /// Functions whose states are arrays, and are stored like them.
@@ -258,6 +260,15 @@ impl Planner<'_> {
             _ if is_state(&MAP_STATES) => Layout::Map,
             _ => Layout::Paged,
         };
+        // Every cell is filled up to it.
+        if field_type == FieldType::Char && !CHAR_BYTES.contains(&column.length) {
+            return Err(Error::invalid(format!(
+                "a CHAR of {} bytes, not of {} to {}",
+                column.length,
+                CHAR_BYTES.start(),
+                CHAR_BYTES.end()
+            )));
+        }
         if layout == Layout::Variant && !is_top {
             return Err(Error::unsupported("a VARIANT inside another column"));
         }

@@ -12,7 +12,7 @@ use pilaster_encoding::checksum::crc32c;
 use prost::Message;
 
 use super::column::{ColumnWriter, Node};
-use super::keys::{KeyBuilder, RowKeys, WrittenKeys};
+use super::keys::{KeyBuilder, WrittenKeys};
 use super::meta;
 use super::options::SegmentWriteOptions;
 use super::page::Sink;
@@ -21,10 +21,7 @@ use super::row_store::{RowStore, document_cell};
 use super::values::{Form, Values};
 use super::variant::VariantWriter;
 use crate::messages::{ColumnMetaEntryPb, ColumnMetaPb, MetadataPairPb, SegmentFooterPb};
-use crate::schema::{
-    DELETE_SIGN_COLUMN, KeysType, ROW_STORE_COLUMN, SchemaColumn, TabletSchema, VERSION_COLUMN,
-};
-use crate::segment::cells::Cell;
+use crate::schema::{DELETE_SIGN_COLUMN, ROW_STORE_COLUMN, SchemaColumn, TabletSchema, VERSION_COLUMN};
 use crate::segment::footer::{MAGIC, StorageFormat, VERSION_EXTERNAL_COLUMNS};
 use crate::segment::page::PagePointer;
 
@@ -299,7 +296,8 @@ impl<W: Write> SegmentWriter<W> {
     }
 }
 
-fn in_column(error: Error, column: &SchemaColumn) -> Error {
+/// An error that names the column, if it does not say where it is.
+pub(super) fn in_column(error: Error, column: &SchemaColumn) -> Error {
     if error.position().is_some() {
         return error;
     }
@@ -399,42 +397,4 @@ pub(crate) fn write_footer<W: Write>(footer: &SegmentFooterPb, sink: &mut Sink<W
     sink.write(&length.to_le_bytes())?;
     sink.write(&crc32c(&message).to_le_bytes())?;
     sink.write(MAGIC)
-}
-
-/// The keys of a batch's rows: those rows are sorted by, or the table's keys even where other columns sort its rows.
-///
-/// Keys that a merge-on-write table indexes are as in its index; others compare column by column.
-pub(crate) fn row_keys(schema: &TabletSchema, batch: &RecordBatch, of_table: bool) -> Result<RowKeys> {
-    let file = FilePlan::new(schema, &SegmentWriteOptions::default())?;
-    let plans = plan_columns(&file, schema, &SegmentWriteOptions::default())?;
-    let sort: Vec<&SchemaColumn> = if of_table {
-        schema.columns.iter().filter(|column| column.is_key).collect()
-    } else {
-        schema.sort_columns()
-    };
-    let mut columns = Vec::with_capacity(sort.len());
-    for declared in sort {
-        let plan = plans
-            .iter()
-            .find(|plan| plan.unique_id == declared.unique_id)
-            .ok_or_else(|| Error::invalid(format!("no column \"{}\"", declared.name)))?;
-        let array = batch
-            .column_by_name(&declared.name)
-            .ok_or_else(|| Error::invalid(format!("the batch has no key column \"{}\"", declared.name)))?;
-        let cell = plan.paged.cell.clone();
-        let writer = ColumnWriter::new(&file, plan.clone())?;
-        let values = writer.values(array).map_err(|error| in_column(error, declared))?;
-        let values =
-            values.ok_or_else(|| in_column(Error::invalid("a column made of columns as a key"), declared))?;
-        columns.push((cell, values));
-    }
-    let columns: Vec<(&Cell, &Values)> = columns.iter().map(|(cell, values)| (cell, values)).collect();
-    let is_indexed = schema.keys_type == KeysType::Unique
-        && schema.merge_on_write
-        && (of_table || schema.cluster_key_uids.is_empty());
-    let mut keys = RowKeys::default();
-    for row in 0..batch.num_rows() {
-        keys.append(&columns, row, !is_indexed)?;
-    }
-    Ok(keys)
 }

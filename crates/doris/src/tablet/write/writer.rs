@@ -63,14 +63,12 @@ pub struct TabletWriter {
     gathered: Vec<RecordBatch>,
     gathered_rows: u64,
     gathered_bytes: usize,
-    /// The segment that rows go to as they come.
-    open: Option<(SegmentWriter<AtomicFile>, AtomicName)>,
+    /// The segment that rows go to as they come, and its number.
+    open: Option<(SegmentWriter<AtomicFile>, u32)>,
     replaced: Replaced,
+    /// Whether rows were lost on the way: then there must be no tablet without them.
+    has_failed: bool,
 }
-
-/// Name of a segment in the rowset being written.
-#[derive(Debug)]
-struct AtomicName(u32);
 
 impl TabletWriter {
     /// Starts the tablet in the folder that will be `target`, which must not exist yet or be empty.
@@ -112,6 +110,7 @@ impl TabletWriter {
             gathered_bytes: 0,
             open: None,
             replaced: Replaced::default(),
+            has_failed: false,
         })
     }
 
@@ -133,8 +132,23 @@ impl TabletWriter {
     /// Adds rows to the rowset.
     ///
     /// # Errors
-    /// As [`SegmentWriter::write`]; [`pilaster_core::ErrorKind::Io`].
+    /// As [`SegmentWriter::write`]; [`pilaster_core::ErrorKind::Io`]. Then the tablet cannot be finished.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.start_step()?;
+        self.gather(batch)?;
+        self.has_failed = false;
+        Ok(())
+    }
+
+    /// What stops before the flag is taken back leaves the tablet without some of its rows.
+    fn start_step(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.has_failed, true) {
+            return Err(Error::invalid("a tablet whose last rows could not be written"));
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, batch: &RecordBatch) -> Result<()> {
         let most = u64::from(self.options.rows_per_segment);
         let mut start = 0usize;
         while start < batch.num_rows() {
@@ -171,7 +185,7 @@ impl TabletWriter {
     fn stream(&mut self, part: &RecordBatch) -> Result<()> {
         let number = self.next_segment()?;
         if self.open.is_none() {
-            self.open = Some((self.segment_writer(number)?, AtomicName(number)));
+            self.open = Some((self.segment_writer(number)?, number));
         }
         let Some((writer, _)) = &mut self.open else { return Ok(()) };
         writer.write(part)?;
@@ -182,7 +196,7 @@ impl TabletWriter {
     }
 
     fn close_segment(&mut self) -> Result<()> {
-        if let Some((writer, AtomicName(number))) = self.open.take() {
+        if let Some((writer, number)) = self.open.take() {
             let summary = self.finish_segment(writer, number)?;
             self.segments.push(summary);
         }
@@ -245,6 +259,7 @@ impl TabletWriter {
     /// # Errors
     /// As [`TabletWriter::write`].
     pub fn finish_rowset(&mut self) -> Result<()> {
+        self.start_step()?;
         self.close_segment()?;
         self.flush()?;
         let version = self.version();
@@ -254,6 +269,7 @@ impl TabletWriter {
             last_version: version,
             segments: std::mem::take(&mut self.segments),
         });
+        self.has_failed = false;
         Ok(())
     }
 
@@ -262,6 +278,8 @@ impl TabletWriter {
     /// # Errors
     /// As [`TabletWriter::write`]; then nothing appears.
     pub fn finish(mut self) -> Result<TabletSummary> {
+        self.start_step()?;
+        self.has_failed = false;
         let has_rows = !self.gathered.is_empty() || !self.segments.is_empty() || self.open.is_some();
         if has_rows || self.rowsets.len() == 1 {
             self.finish_rowset()?;
