@@ -139,7 +139,7 @@ impl OpenOptions {
 /// The schema of the Redfile at `path`, for a damaged sister of it.
 ///
 /// # Errors
-/// As [`crate::open`].
+/// As [`crate::open()`].
 pub fn schema_of(path: &str) -> Result<RedfileSchema> {
     Ok(RedfileReader::open(open_source(path)?)?.redfile_schema().clone())
 }
