@@ -1,21 +1,17 @@
 //! A folder of CarbonData files as the SDK writes them, with the options it has by default but the compressor.
 
-use std::ops::Range;
 use std::path::Path;
 
 use pilaster_carbondata::file::{CarbonWriterOptions, Compressor};
 use pilaster_carbondata::table::{CarbonFolderWriter, CarbonTable, CarbonTableOptions};
+use pilaster_core::Dataset;
 
-use super::dataset;
+use super::dataset::DatasetFormat;
 use crate::Result;
-use crate::format::{Batches, BenchFormat, Codec};
+use crate::format::Codec;
 use crate::table::{KEY, Table};
 
 pub struct CarbonFolder;
-
-fn open(path: &Path) -> Result<CarbonTable> {
-    Ok(CarbonTable::open(path, &CarbonTableOptions::default())?)
-}
 
 fn compressor(codec: Codec) -> Option<Compressor> {
     match codec {
@@ -25,7 +21,7 @@ fn compressor(codec: Codec) -> Option<Compressor> {
     }
 }
 
-impl BenchFormat for CarbonFolder {
+impl DatasetFormat for CarbonFolder {
     fn name(&self) -> &'static str {
         "carbondata"
     }
@@ -45,19 +41,7 @@ impl BenchFormat for CarbonFolder {
         Ok(())
     }
 
-    fn full_scan(&self, path: &Path) -> Result<Batches> {
-        dataset::full_scan(&open(path)?)
-    }
-
-    fn one_column(&self, path: &Path, column: &str) -> Result<Batches> {
-        dataset::one_column(&open(path)?, column)
-    }
-
-    fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches> {
-        dataset::key_range(&open(path)?, key, range)
-    }
-
-    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
-        dataset::equal_text(&open(path)?, columns, text)
+    fn open(&self, path: &Path) -> Result<Box<dyn Dataset>> {
+        Ok(Box::new(CarbonTable::open(path, &CarbonTableOptions::default())?))
     }
 }

@@ -1,24 +1,20 @@
 //! One Kudu CFile for each column.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use pilaster_core::Dataset;
 use pilaster_kudu::cfile::{CFileWriterOptions, Compression};
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
 
-use super::dataset;
+use super::dataset::DatasetFormat;
 use crate::Result;
-use crate::format::{Batches, BenchFormat, Codec};
+use crate::format::Codec;
 use crate::table::{KEY, Table};
 
 pub struct CFileSetFormat;
 
-fn open(path: &Path) -> Result<CFileSet> {
-    Ok(CFileSet::open(&path.display().to_string(), CFileSetOptions::default())?)
-}
-
-impl BenchFormat for CFileSetFormat {
+impl DatasetFormat for CFileSetFormat {
     fn name(&self) -> &'static str {
         "cfile-set"
     }
@@ -41,19 +37,7 @@ impl BenchFormat for CFileSetFormat {
         Ok(())
     }
 
-    fn full_scan(&self, path: &Path) -> Result<Batches> {
-        dataset::full_scan(&open(path)?)
-    }
-
-    fn one_column(&self, path: &Path, column: &str) -> Result<Batches> {
-        dataset::one_column(&open(path)?, column)
-    }
-
-    fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches> {
-        dataset::key_range(&open(path)?, key, range)
-    }
-
-    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
-        dataset::equal_text(&open(path)?, columns, text)
+    fn open(&self, path: &Path) -> Result<Box<dyn Dataset>> {
+        Ok(Box::new(CFileSet::open(&path.display().to_string(), CFileSetOptions::default())?))
     }
 }

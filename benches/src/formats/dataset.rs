@@ -1,30 +1,71 @@
 //! The scans of any Pilaster dataset.
 
 use std::ops::Range;
+use std::path::Path;
 
 use pilaster_core::predicate::{Predicate, col, lit};
 use pilaster_core::{Dataset, Scan};
 
 use crate::Result;
-use crate::format::Batches;
-use crate::table::BATCH_ROWS;
+use crate::format::{Batches, BenchFormat, Codec};
+use crate::table::{BATCH_ROWS, Table};
 
-pub fn full_scan(dataset: &dyn Dataset) -> Result<Batches> {
-    read(dataset.scan())
+/// A format of Pilaster's: what is written and opened is its own, scans are those of a dataset.
+pub trait DatasetFormat {
+    /// As [`BenchFormat::name`].
+    fn name(&self) -> &'static str;
+
+    /// As [`BenchFormat::baseline`].
+    fn baseline(&self) -> &'static str {
+        super::BASELINE
+    }
+
+    /// As [`BenchFormat::has`].
+    fn has(&self, _codec: Codec) -> bool {
+        true
+    }
+
+    /// As [`BenchFormat::write`].
+    fn write(&self, table: &Table, path: &Path, codec: Codec) -> Result<()>;
+
+    /// Opens what was written.
+    fn open(&self, path: &Path) -> Result<Box<dyn Dataset>>;
 }
 
-pub fn one_column(dataset: &dyn Dataset, column: &str) -> Result<Batches> {
-    read(dataset.scan().project([column]))
-}
+impl<F: DatasetFormat> BenchFormat for F {
+    fn name(&self) -> &'static str {
+        DatasetFormat::name(self)
+    }
 
-pub fn key_range(dataset: &dyn Dataset, key: &str, range: Range<i64>) -> Result<Batches> {
-    let within = Predicate::And(vec![col(key).gt_eq(lit(range.start)), col(key).lt(lit(range.end))]);
-    read(dataset.scan().filter(within))
-}
+    fn baseline(&self) -> &'static str {
+        DatasetFormat::baseline(self)
+    }
 
-pub fn equal_text(dataset: &dyn Dataset, columns: [&str; 2], text: &str) -> Result<Batches> {
-    let [_, compared] = columns;
-    read(dataset.scan().project(columns).filter(col(compared).eq(lit(text))))
+    fn has(&self, codec: Codec) -> bool {
+        DatasetFormat::has(self, codec)
+    }
+
+    fn write(&self, table: &Table, path: &Path, codec: Codec) -> Result<()> {
+        DatasetFormat::write(self, table, path, codec)
+    }
+
+    fn full_scan(&self, path: &Path) -> Result<Batches> {
+        read(self.open(path)?.scan())
+    }
+
+    fn one_column(&self, path: &Path, column: &str) -> Result<Batches> {
+        read(self.open(path)?.scan().project([column]))
+    }
+
+    fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches> {
+        let within = Predicate::And(vec![col(key).gt_eq(lit(range.start)), col(key).lt(lit(range.end))]);
+        read(self.open(path)?.scan().filter(within))
+    }
+
+    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
+        let [_, compared] = columns;
+        read(self.open(path)?.scan().project(columns).filter(col(compared).eq(lit(text))))
+    }
 }
 
 fn read(scan: Scan<'_>) -> Result<Batches> {

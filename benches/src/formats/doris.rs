@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema};
+use pilaster_core::Dataset;
 use pilaster_core::source::FileSource;
 use pilaster_doris::TabletSchema;
 use pilaster_doris::segment::{
@@ -14,9 +14,9 @@ use pilaster_doris::segment::{
 };
 use serde_json::json;
 
-use super::dataset;
+use super::dataset::DatasetFormat;
 use crate::Result;
-use crate::format::{Batches, BenchFormat, Codec};
+use crate::format::Codec;
 use crate::table::{KEY, Table};
 
 pub struct DorisSegment;
@@ -51,13 +51,7 @@ fn schema_file(path: &Path) -> PathBuf {
     path.with_extension("schema.json")
 }
 
-fn open(path: &Path) -> Result<SegmentReader> {
-    let schema = TabletSchema::parse_json(&std::fs::read(schema_file(path))?)?;
-    let options = SegmentReaderOptions::default().with_schema(Some(Arc::new(schema)));
-    Ok(SegmentReader::open_with_options(Arc::new(FileSource::open(path)?), &options)?)
-}
-
-impl BenchFormat for DorisSegment {
+impl DatasetFormat for DorisSegment {
     fn name(&self) -> &'static str {
         "doris"
     }
@@ -82,19 +76,9 @@ impl BenchFormat for DorisSegment {
         Ok(())
     }
 
-    fn full_scan(&self, path: &Path) -> Result<Batches> {
-        dataset::full_scan(&open(path)?)
-    }
-
-    fn one_column(&self, path: &Path, column: &str) -> Result<Batches> {
-        dataset::one_column(&open(path)?, column)
-    }
-
-    fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches> {
-        dataset::key_range(&open(path)?, key, range)
-    }
-
-    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
-        dataset::equal_text(&open(path)?, columns, text)
+    fn open(&self, path: &Path) -> Result<Box<dyn Dataset>> {
+        let schema = TabletSchema::parse_json(&std::fs::read(schema_file(path))?)?;
+        let options = SegmentReaderOptions::default().with_schema(Some(Arc::new(schema)));
+        Ok(Box::new(SegmentReader::open_with_options(Arc::new(FileSource::open(path)?), &options)?))
     }
 }

@@ -2,24 +2,20 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use pilaster_core::Dataset;
 use pilaster_core::source::FileSource;
 use pilaster_redfile::metadata::Compression;
 use pilaster_redfile::{RedfileReader, RedfileWriter, RedfileWriterOptions};
 
-use super::dataset;
+use super::dataset::DatasetFormat;
 use crate::Result;
-use crate::format::{Batches, BenchFormat, Codec};
+use crate::format::Codec;
 use crate::table::Table;
 
 pub struct Redfile;
-
-fn open(path: &Path) -> Result<RedfileReader> {
-    Ok(RedfileReader::open(Arc::new(FileSource::open(path)?))?)
-}
 
 fn compression(codec: Codec) -> Option<Compression> {
     match codec {
@@ -30,7 +26,7 @@ fn compression(codec: Codec) -> Option<Compression> {
     }
 }
 
-impl BenchFormat for Redfile {
+impl DatasetFormat for Redfile {
     fn name(&self) -> &'static str {
         "redfile"
     }
@@ -57,19 +53,7 @@ impl BenchFormat for Redfile {
         Ok(())
     }
 
-    fn full_scan(&self, path: &Path) -> Result<Batches> {
-        dataset::full_scan(&open(path)?)
-    }
-
-    fn one_column(&self, path: &Path, column: &str) -> Result<Batches> {
-        dataset::one_column(&open(path)?, column)
-    }
-
-    fn key_range(&self, path: &Path, key: &str, range: Range<i64>) -> Result<Batches> {
-        dataset::key_range(&open(path)?, key, range)
-    }
-
-    fn equal_text(&self, path: &Path, columns: [&str; 2], text: &str) -> Result<Batches> {
-        dataset::equal_text(&open(path)?, columns, text)
+    fn open(&self, path: &Path) -> Result<Box<dyn Dataset>> {
+        Ok(Box::new(RedfileReader::open(Arc::new(FileSource::open(path)?))?))
     }
 }

@@ -73,19 +73,7 @@ impl PlainEncoder {
         range: Range<usize>,
         observe: &mut impl FnMut(&[u8]),
     ) -> Taken {
-        let mut taken = Taken::default();
-        for row in range {
-            if self.is_full() {
-                break;
-            }
-            let value = values.value(row);
-            observe(value);
-            self.push(value);
-            taken.values = taken.values.saturating_add(1);
-            taken.bytes = taken.bytes.saturating_add(value.len() as u64);
-        }
-        taken.is_full = self.is_full();
-        taken
+        fill(self, Self::is_full, Self::push, (values, range), observe)
     }
 
     pub fn finish_page(&mut self, out: &mut Vec<u8>) -> Result<()> {
@@ -102,6 +90,29 @@ impl PlainEncoder {
         self.size = self.trailer_bytes();
         Ok(())
     }
+}
+
+/// Adds values to a page until it is full.
+fn fill<P, V: ByteValues>(
+    page: &mut P,
+    is_full: impl Fn(&P) -> bool,
+    push: impl Fn(&mut P, &[u8]),
+    (values, range): (&V, Range<usize>),
+    observe: &mut impl FnMut(&[u8]),
+) -> Taken {
+    let mut taken = Taken::default();
+    for row in range {
+        if is_full(page) {
+            break;
+        }
+        let value = values.value(row);
+        observe(value);
+        push(page, value);
+        taken.values = taken.values.saturating_add(1);
+        taken.bytes = taken.bytes.saturating_add(value.len() as u64);
+    }
+    taken.is_full = is_full(page);
+    taken
 }
 
 /// Values without the beginning they share with the value before.
@@ -138,19 +149,7 @@ impl PrefixEncoder {
         range: Range<usize>,
         observe: &mut impl FnMut(&[u8]),
     ) -> Taken {
-        let mut taken = Taken::default();
-        for row in range {
-            if self.is_full() {
-                break;
-            }
-            let value = values.value(row);
-            observe(value);
-            self.push(value);
-            taken.values = taken.values.saturating_add(1);
-            taken.bytes = taken.bytes.saturating_add(value.len() as u64);
-        }
-        taken.is_full = self.is_full();
-        taken
+        fill(self, Self::is_full, Self::push, (values, range), observe)
     }
 
     pub fn finish_page(&mut self, out: &mut Vec<u8>) {
