@@ -54,7 +54,26 @@ struct KeyColumn<'a> {
     length: i32,
     /// Bytes of a string that are in the key.
     most: usize,
+    /// Whether other parts of the key follow a string without an end mark.
+    is_primary: bool,
     bounds: Bounds,
+}
+
+/// Markers of what follows a string in a primary key are not larger.
+const LARGEST_MARKER: u8 = 0x02;
+
+impl KeyColumn<'_> {
+    /// Cuts an upper bound, whose value begins at `start`, before the first byte that a marker may be larger than: the key of a
+    /// string that ends there goes on with one, and must not lie above the bound.
+    fn cut_upper(&self, start: usize, key: &mut Vec<u8>) {
+        if !self.is_primary || self.cell.width().is_some() {
+            return;
+        }
+        let value = key.get(start..).unwrap_or_default();
+        if let Some(at) = value.iter().position(|byte| *byte <= LARGEST_MARKER) {
+            key.truncate(start.saturating_add(at));
+        }
+    }
 }
 
 /// The rows between the keys that `bound` asks for, as far as an index tells.
@@ -83,6 +102,7 @@ pub(crate) fn rows(segment: &Segment, bound: &BoundPredicate) -> Result<RowRange
             cell: &paged.shape.cell,
             length: meta.length,
             most,
+            is_primary,
             bounds: bound.bounds(number),
         });
     }
@@ -122,6 +142,7 @@ fn key_bounds(columns: &[KeyColumn<'_>]) -> KeyBounds {
             break;
         }
         let mut is_whole = is_equal;
+        let upper_start = bounds.upper.len();
         for (limit, key) in [(lower, &mut bounds.lower), (upper, &mut bounds.upper)] {
             let before = key.len();
             let Some(limit) = limit else { continue };
@@ -132,6 +153,10 @@ fn key_bounds(columns: &[KeyColumn<'_>]) -> KeyBounds {
                     is_whole = false;
                 }
             }
+        }
+        if !is_equal {
+            // The byte before the value is the marker that it is there.
+            column.cut_upper(upper_start.saturating_add(1), &mut bounds.upper);
         }
         // What comes after a range, or after a string that was cut, is in no order.
         if !is_whole {
@@ -235,6 +260,27 @@ mod tests {
     }
 
     proptest! {
+        /// Keys of a text and a number are in the order of their bytes, which is not that of the texts.
+        #[test]
+        fn no_match_lies_outside_the_bounds(texts in prop::collection::vec("[\u{0}-\u{4}a]{0,4}", 1..20), limit in "[\u{0}-\u{4}a]{0,4}") {
+            let literal = || Literal::from(limit.as_str());
+            for (bounds, is_match) in [
+                (Bounds { lower: Bound::Unbounded, upper: Bound::Included(literal()) }, &(|text: &String| *text <= limit) as &dyn Fn(&String) -> bool),
+                (Bounds { lower: Bound::Unbounded, upper: Bound::Excluded(literal()) }, &|text: &String| *text < limit),
+                (Bounds { lower: Bound::Excluded(literal()), upper: Bound::Unbounded }, &|text: &String| *text > limit),
+                (Bounds { lower: Bound::Included(literal()), upper: Bound::Included(literal()) }, &|text: &String| *text == limit),
+            ] {
+                let column = KeyColumn { cell: &Cell::Text, length: 100, most: usize::MAX, is_primary: true, bounds };
+                let found = key_bounds(&[column]);
+                for text in texts.iter().filter(|text| is_match(text)) {
+                    let mut key = Vec::new();
+                    key::append(&Cell::Text, text.as_bytes(), usize::MAX, &mut key).unwrap();
+                    key.extend([0x02, 0x80, 0, 0, 1]);
+                    prop_assert!(!found.is_below(&key) && !found.is_above(&key), "{:?} {:?}", text, limit);
+                }
+            }
+        }
+
         #[test]
         fn any_bytes_are_keys_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60), count in 0usize..20, key_bytes in 0usize..60) {
             if let Ok(keys) = parse_short_keys(&bytes.into(), count, key_bytes) {
