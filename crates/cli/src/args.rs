@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::Args;
-use pilaster::carbondata::CarbonOptions;
+use pilaster::carbondata::{CarbonOptions, OutsideFolders};
 use pilaster::core::dataset::column_index;
 use pilaster::doris::{DorisOptions, is_tablet_schema, read_schema};
 use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
@@ -58,6 +58,14 @@ pub(crate) struct OpenArgs {
     #[arg(long)]
     no_wal: bool,
 
+    /// Look for segments that a CarbonData table names by a path outside of its folder
+    #[arg(long)]
+    outside: bool,
+
+    /// Where such a path lies now: --moved hdfs://server/added=/copy/added; may be given several times
+    #[arg(long, value_name = "FROM=TO", value_parser = parse_moved)]
+    moved: Vec<(String, String)>,
+
     /// The clear server key in hex, for Kudu disks encrypted with a key management service
     #[arg(long, value_name = "HEX", env = "PILASTER_KUDU_SERVER_KEY", hide_env_values = true)]
     server_key: Option<String>,
@@ -80,10 +88,12 @@ impl OpenArgs {
             .variant_path
             .iter()
             .fold(doris, |doris, (column, path)| doris.with_variant_path(column, path));
+        let outside = OutsideFolders::default().with_allowed(self.outside);
+        let outside = self.moved.iter().fold(outside, |outside, (from, to)| outside.with_moved(from, to));
         Ok(OpenOptions::default()
             .with_schema(schema)
             .with_doris(doris)
-            .with_carbondata(CarbonOptions::default().with_segments(segments))
+            .with_carbondata(CarbonOptions::default().with_segments(segments).with_outside(outside))
             .with_verify_checksums(!self.no_checksums)
             .with_table(self.table.clone())
             .with_as_of(self.as_of.clone())
@@ -124,6 +134,12 @@ impl LostArgs {
         let schema = self.like.as_deref().map(redfile::schema_of).transpose()?;
         Ok(options.with_redfile(RedfileOptions::default().with_lost_cells(cells).with_schema(schema)))
     }
+}
+
+fn parse_moved(text: &str) -> Result<(String, String)> {
+    let (from, to) =
+        text.split_once('=').ok_or_else(|| Error::invalid("a moved folder is given as FROM=TO"))?;
+    Ok((from.to_string(), to.to_string()))
 }
 
 /// A column and a path in it, as SQL would write them: `v['a.b']`.
