@@ -1,5 +1,7 @@
 //! Dates as Doris packs them and as Arrow counts them.
 
+use std::sync::LazyLock;
+
 use pilaster_core::{Error, Result};
 
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
@@ -66,6 +68,37 @@ pub(crate) fn civil(days: i32) -> (i64, u32, u32) {
 /// `year << 9 | month << 5 | day`
 pub(crate) fn packed_days(packed: u32) -> Result<i32> {
     days(packed >> 9, packed >> 5 & 0xf, packed & 0x1f)
+}
+
+/// Years of four digits.
+const YEARS: u32 = 10_000;
+/// From so many dates on the table of months is worth making.
+const MANY_DATES: usize = 4096;
+
+/// The first day and the number of days of each month, at `year << 4 | month`; no days where there is no such month.
+static MONTHS: LazyLock<Vec<(i32, u32)>> = LazyLock::new(|| {
+    let month = |at: u32| match days_of_month(at >> 4, at & 0xf) {
+        0 => (0, 0),
+        length => (days(at >> 4, at & 0xf, 1).unwrap_or_default(), length),
+    };
+    (0..YEARS << 4).map(month).collect()
+});
+
+/// As [`packed_days`], of many dates at once.
+pub(crate) fn all_packed_days(packed: impl Iterator<Item = u32> + Clone) -> Result<Vec<i32>> {
+    if packed.size_hint().0 < MANY_DATES {
+        return packed.map(packed_days).collect();
+    }
+    let months = MONTHS.as_slice();
+    let mut are_days = true;
+    let values = packed.clone().map(|packed| {
+        let (first, length) = months.get((packed >> 5) as usize).copied().unwrap_or_default();
+        let day = (packed & 0x1f).wrapping_sub(1);
+        are_days &= day < length;
+        first.wrapping_add(day.cast_signed())
+    });
+    let values: Vec<i32> = values.collect();
+    if are_days { Ok(values) } else { packed.map(packed_days).collect() }
 }
 
 /// The packed form of a day, if its year has a place in it.
@@ -148,6 +181,20 @@ pub(crate) fn pack_micros(micros: i64) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn many_dates_are_as_each_of_them() {
+        let all: Vec<u32> = (0..YEARS << 9).step_by(7).collect();
+        let real: Vec<u32> = all.iter().copied().filter(|packed| packed_days(*packed).is_ok()).collect();
+        let expected: Vec<i32> = real.iter().map(|packed| packed_days(*packed).unwrap()).collect();
+        assert!(real.len() > MANY_DATES);
+        assert_eq!(all_packed_days(real.iter().copied()).unwrap(), expected);
+        for wrong in [0, 2024 << 9 | 2 << 5 | 30, 2024 << 9 | 13 << 5 | 1, YEARS << 9 | 1 << 5 | 1, u32::MAX]
+        {
+            let with_wrong = real.iter().copied().chain([wrong]);
+            assert!(all_packed_days(with_wrong).is_err(), "{wrong:#x}");
+        }
+    }
 
     #[test]
     fn known_dates() {

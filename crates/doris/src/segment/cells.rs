@@ -178,22 +178,25 @@ impl Cell {
                 Arc::new(array.with_precision_and_scale(LARGEINT_DIGITS, 0)?)
             }
             Self::Decimal { width: 4, precision, scale } => {
-                let wide = cells.as_chunks::<4>().0.iter().map(|cell| i128::from(i32::from_le_bytes(*cell)));
-                decimals(wide, *precision, *scale)?
+                let cells = cells.as_chunks::<4>().0.iter();
+                narrow_decimals(cells.map(|cell| i64::from(i32::from_le_bytes(*cell))), *precision, *scale)?
             }
             Self::Decimal { precision, scale, .. } => {
-                let wide = cells.as_chunks::<8>().0.iter().map(|cell| i128::from(i64::from_le_bytes(*cell)));
-                decimals(wide, *precision, *scale)?
+                let cells = cells.as_chunks::<8>().0.iter();
+                narrow_decimals(cells.map(|cell| i64::from_le_bytes(*cell)), *precision, *scale)?
             }
             Self::DecimalV2 => {
                 let wide = cells.as_chunks::<12>().0.iter().map(decimal_v2);
                 decimals(wide, DECIMAL_V2.0, DECIMAL_V2.1)?
             }
-            Self::Date => converted::<Date32Type, 3>(&cells, |[a, b, c]| {
-                calendar::packed_days(u32::from_le_bytes([a, b, c, 0]))
-            })?,
+            Self::Date => {
+                let packed =
+                    cells.as_chunks::<3>().0.iter().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
+                dates(calendar::all_packed_days(packed)?)
+            }
             Self::DateV2 => {
-                converted::<Date32Type, 4>(&cells, |cell| calendar::packed_days(u32::from_le_bytes(cell)))?
+                let packed = cells.as_chunks::<4>().0.iter().map(|cell| u32::from_le_bytes(*cell));
+                dates(calendar::all_packed_days(packed)?)
             }
             Self::DateTime => converted::<TimestampSecondType, 8>(&cells, |cell| {
                 calendar::digits_seconds(i64::from_le_bytes(cell))
@@ -284,6 +287,22 @@ fn plain_array(arrow: DataType, cells: MutableBuffer, count: usize) -> Result<Ar
 
 fn decimals(values: impl Iterator<Item = i128>, precision: u8, scale: i8) -> Result<ArrayRef> {
     within_digits(PrimitiveArray::<Decimal128Type>::from_iter_values(values), precision, scale)
+}
+
+/// As [`decimals`]; digits are counted before values are made wide.
+fn narrow_decimals(values: impl Iterator<Item = i64> + Clone, precision: u8, scale: i8) -> Result<ArrayRef> {
+    let limit = 10i64.checked_pow(u32::from(precision)).unwrap_or(i64::MAX);
+    let wide = values.clone().map(i128::from);
+    let fit = values.fold(true, |fit, value| fit & (limit.saturating_neg() < value) & (value < limit));
+    if !fit {
+        return decimals(wide, precision, scale);
+    }
+    let array = PrimitiveArray::<Decimal128Type>::from_iter_values(wide);
+    Ok(Arc::new(array.with_precision_and_scale(precision, scale)?))
+}
+
+fn dates(days: Vec<i32>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<Date32Type>::new(days.into(), None))
 }
 
 /// Refuses values with more digits than the type has: as text they would lose their first digits.
