@@ -221,7 +221,8 @@ impl InPlaceRepair {
 /// written here.
 ///
 /// # Errors
-/// As [`repair`]; [`pilaster_core::ErrorKind::InvalidInput`] if the footer is intact.
+/// As [`repair`]; [`pilaster_core::ErrorKind::InvalidInput`] if the footer is intact; [`pilaster_core::ErrorKind::Corrupt`]
+/// if bytes would be cut off and no row be left.
 pub fn repair_in_place(source: SourceRef, options: &RepairOptions) -> Result<InPlaceRepair> {
     let size = source.size();
     let (reader, report) = RedfileReader::recover(source, options.schema.as_ref(), &options.reader)?;
@@ -232,9 +233,15 @@ pub fn repair_in_place(source: SourceRef, options: &RepairOptions) -> Result<InP
             "",
         ));
     }
+    let keep = report.bytes_used.unwrap_or(size);
+    // What cannot be read today may still be of use to somebody: nothing is cut off for a file without rows.
+    if keep < size && reader.metadata().num_rows == 0 {
+        let found = "none: in place, nothing of the file would be left";
+        return Err(Error::corrupt("a complete row group", found).at(reader.name(), keep, ""));
+    }
     let mut footer = Vec::new();
     reader.metadata().write_footer(&mut footer)?;
-    Ok(InPlaceRepair { keep: report.bytes_used.unwrap_or(size), footer, size, report })
+    Ok(InPlaceRepair { keep, footer, size, report })
 }
 
 /// Metadata of a file that has no blocks itself.

@@ -190,6 +190,9 @@ fn a_file_without_its_end_gets_a_footer_again_or_a_file_beside_it() {
     assert!(reader.verify(VerifyDepth::Values, &Silent).unwrap().findings.is_empty());
     let intact = repair_in_place(memory("whole.red", whole), &options);
     assert!(intact.unwrap_err().to_string().contains("intact"));
+    // Nothing is cut off a file of which no row would be left.
+    let short = repair_in_place(memory("short.red", bytes[..bytes.len() / 10].to_vec()), &options);
+    assert!(short.unwrap_err().to_string().contains("nothing of the file would be left"));
 
     let (sidecar, report) =
         write_sidecar(memory("cut.red", cut.clone()), "cut.red", Vec::new(), &options).unwrap();
