@@ -270,3 +270,27 @@ fn random_damage_is_survived() {
         fs::write(&path, bytes).unwrap();
     }
 }
+
+/// Data files of 2.3 hold the partition columns too: they come once, with their own types, before and after a repair.
+#[test]
+fn partition_columns_come_once_without_the_schema() {
+    let original = testdata().join("table/part_overwritten");
+    let copy = Copy::of(&original, "partitions");
+    let table = &copy.1;
+    fs::remove_file(table.join("Metadata/schema")).unwrap();
+    let expected = CarbonTable::open(&original, &CarbonTableOptions::default()).unwrap();
+    let fields = |table: &CarbonTable| {
+        let schema = table.schema();
+        schema
+            .fields()
+            .iter()
+            .map(|field| (field.name().clone(), field.data_type().clone()))
+            .collect::<Vec<_>>()
+    };
+    let recovered = CarbonTable::open(table, &CarbonTableOptions::default().with_recovery(true)).unwrap();
+    assert_eq!(fields(&recovered), fields(&expected));
+    pilaster_carbondata::table::repair(table, &CarbonTableOptions::default()).unwrap();
+    let repaired = CarbonTable::open(table, &CarbonTableOptions::default()).unwrap();
+    assert_eq!(fields(&repaired), fields(&expected));
+    assert_eq!(repaired.row_count(), expected.row_count());
+}

@@ -111,15 +111,14 @@ pub struct ColumnSchema {
 }
 
 impl ColumnSchema {
-    pub(crate) fn parse(reader: &mut Reader<'_>) -> Parsed<Self> {
-        let at = reader.position();
-        let (mut data_type, mut name, mut column_id) = (None, None, None);
-        let mut column = Self {
+    /// A dimension of texts, called by its name and with that as its id.
+    pub(crate) fn text(name: &str, ordinal: i32) -> Self {
+        Self {
             data_type: 0,
-            name: String::new(),
-            column_id: String::new(),
+            name: name.to_string(),
+            column_id: name.to_string(),
             encoders: Vec::new(),
-            is_dimension: false,
+            is_dimension: true,
             is_columnar: true,
             group: -1,
             scale: -1,
@@ -128,8 +127,14 @@ impl ColumnSchema {
             default_value: None,
             properties: Vec::new(),
             is_invisible: false,
-            ordinal: None,
-        };
+            ordinal: Some(ordinal),
+        }
+    }
+
+    pub(crate) fn parse(reader: &mut Reader<'_>) -> Parsed<Self> {
+        let at = reader.position();
+        let (mut data_type, mut name, mut column_id) = (None, None, None);
+        let mut column = Self { is_dimension: false, ordinal: None, ..Self::text("", -1) };
         reader.structure(|reader, field| {
             match field.id {
                 1 => data_type = Some(reader.i32(field)?),

@@ -234,7 +234,8 @@ pub(crate) fn newest_file(table: &Path) -> Result<(PathBuf, Vec<String>)> {
     newest.map(|(_, file)| file).ok_or_else(|| Error::corrupt("data files", "none").at(&name, 0, ""))
 }
 
-/// The schema of a table without its schema file: the columns of the newest data file, and its partition columns as texts.
+/// The schema of a table without its schema file: the columns of the newest data file, and partition columns that are not in
+/// it (2.3 stores them) as texts.
 /// Dropped and added columns, defaults and properties are lost.
 pub(crate) fn schema(table: &Path, limits: &Limits) -> Result<TableSchema> {
     let (path, partitions) = newest_file(table)?;
@@ -242,8 +243,11 @@ pub(crate) fn schema(table: &Path, limits: &Limits) -> Result<TableSchema> {
     let partition_columns: Vec<String> = names.map(|(name, _)| unescape(name).to_lowercase()).collect();
     let (mut columns, time) = columns_of(&path, limits)?;
     for name in &partition_columns {
+        if columns.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
+            continue;
+        }
         let ordinal = i32::try_from(columns.len()).unwrap_or(i32::MAX);
-        columns.push(text_column(name, ordinal));
+        columns.push(ColumnSchema::text(name, ordinal));
     }
     Ok(TableSchema {
         // It has none any more, and others only need it to differ from those of other tables.
@@ -266,25 +270,6 @@ fn columns_of(path: &Path, limits: &Limits) -> Result<(Vec<ColumnSchema>, i64)> 
             Ok(file) => Ok((file.header.columns, 0)),
             Err(_) => Err(error),
         },
-    }
-}
-
-pub(crate) fn text_column(name: &str, ordinal: i32) -> ColumnSchema {
-    ColumnSchema {
-        data_type: 0,
-        name: name.to_string(),
-        column_id: name.to_string(),
-        encoders: Vec::new(),
-        is_dimension: true,
-        is_columnar: true,
-        group: -1,
-        scale: -1,
-        precision: -1,
-        num_child: 0,
-        default_value: None,
-        properties: Vec::new(),
-        is_invisible: false,
-        ordinal: Some(ordinal),
     }
 }
 

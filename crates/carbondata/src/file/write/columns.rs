@@ -195,7 +195,7 @@ impl Builder {
                     name: struct_name.clone(),
                     column_id: self.id(&struct_name),
                     num_child: number,
-                    ..blank()
+                    ..ColumnSchema::text("", -1)
                 };
                 structure.is_dimension = true;
                 self.columns.push(structure);
@@ -232,25 +232,6 @@ impl Builder {
                 (entries, key, value)
             }
         }
-    }
-}
-
-fn blank() -> ColumnSchema {
-    ColumnSchema {
-        data_type: 0,
-        name: String::new(),
-        column_id: String::new(),
-        encoders: Vec::new(),
-        is_dimension: true,
-        is_columnar: true,
-        group: -1,
-        scale: -1,
-        precision: -1,
-        num_child: 0,
-        default_value: None,
-        properties: Vec::new(),
-        is_invisible: false,
-        ordinal: Some(-1),
     }
 }
 

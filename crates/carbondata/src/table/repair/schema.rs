@@ -9,6 +9,7 @@ use super::super::lost;
 use super::super::options::CarbonTableOptions;
 use super::super::schema::TableSchema;
 use super::thrift::columns;
+use crate::messages::ColumnSchema;
 
 /// Hive's way of partitioning, by folders.
 const NATIVE_HIVE: i32 = 4;
@@ -17,13 +18,18 @@ const NATIVE_HIVE: i32 = 4;
 pub(super) fn schema(table: &Path, schema: &TableSchema, options: &CarbonTableOptions) -> Result<Vec<u8>> {
     let (path, _) = lost::newest_file(table)?;
     let mut columns = columns(&path, &options.limits)?;
-    let partitions: Vec<Vec<u8>> = schema
-        .columns
-        .iter()
-        .filter(|column| schema.partition_columns.contains(&column.name))
-        .map(|column| text_column(&column.name, &column.column_id, column.ordinal.unwrap_or(-1)))
-        .collect();
-    columns.extend(partitions.iter().cloned());
+    let written = |column: &ColumnSchema| {
+        let mut bytes = Vec::new();
+        column.write(&mut bytes);
+        bytes
+    };
+    // Those that are not in the data file stand behind those that are.
+    let stored = columns.len();
+    columns.extend(schema.columns.iter().skip(stored).map(written));
+    let is_partition = |column: &&ColumnSchema| {
+        schema.partition_columns.iter().any(|name| name.eq_ignore_ascii_case(&column.name))
+    };
+    let partitions: Vec<Vec<u8>> = schema.columns.iter().filter(is_partition).map(written).collect();
     let mut out = Vec::new();
     let mut info = Writer::new(&mut out);
     info.structure(1, |out| {
@@ -69,23 +75,4 @@ fn properties() -> Vec<(String, String)> {
         ("indextableexists", "false"),
     ];
     pairs.map(|(key, value)| (key.to_string(), value.to_string())).to_vec()
-}
-
-/// A column of texts.
-fn text_column(name: &str, id: &str, ordinal: i32) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut column = Writer::new(&mut out);
-    column.i32(1, 0);
-    column.text(2, name);
-    column.text(3, id);
-    column.bool(4, true);
-    column.i32_list(5, &[]);
-    column.bool(6, true);
-    for (field, value) in [(7, -1), (8, -1), (9, -1), (10, 0)] {
-        column.i32(field, value);
-    }
-    column.text(15, id);
-    column.i32(16, ordinal);
-    column.finish();
-    out
 }

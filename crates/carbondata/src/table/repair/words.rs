@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn words_are_ordered_by_their_type() {
         let ordered = |data_type: i32, words: &[&str]| -> Vec<String> {
-            let column = ColumnSchema { data_type, ..crate::table::lost::text_column("a", 0) };
+            let column = ColumnSchema { data_type, ..ColumnSchema::text("a", 0) };
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             order(&column, &words).into_iter().map(|place| words[place].clone()).collect()
         };
