@@ -131,6 +131,18 @@ impl Task {
     }
 }
 
+/// Replaces each file by a copy of it.
+pub fn lay_anew(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        let entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+        return entries.iter().try_for_each(|entry| lay_anew(&entry.path()));
+    }
+    let mut copy = path.as_os_str().to_owned();
+    copy.push(".copy");
+    fs::copy(path, &copy)?;
+    Ok(fs::rename(copy, path)?)
+}
+
 /// Removes a file or a folder.
 fn remove(path: &Path) -> Result<()> {
     if path.is_dir() {
