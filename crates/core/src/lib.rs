@@ -11,8 +11,10 @@
 //! | [`verify`] | what is wrong with a file: [`Finding`], [`VerifyReport`] |
 //! | [`salvage`] | which rows could not be given: [`LossLog`], [`LostRows`] |
 //! | [`atomic`] | files and folders that appear complete or not at all |
+//! | [`buffers`] | memory for blocks, used again |
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
 //! | [`progress`] | how far long work has come: [`Progress`] |
+//! | [`pieces`] | the rows that one read takes out of several blocks, as one array |
 //! | [`views`] | Arrow string views over decoded bytes, without a copy |
 //! | [`error`] | what failed, where, what was expected and what was found: [`Error`] |
 //!
@@ -34,11 +36,13 @@
 )]
 
 pub mod atomic;
+pub mod buffers;
 pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod limits;
 pub mod merge;
+pub mod pieces;
 pub mod positional;
 pub mod predicate;
 pub mod progress;

@@ -3,6 +3,7 @@
 //! Decoders of string blocks leave the bytes of all values in one buffer, with offsets. A view array points into that
 //! buffer, so a string costs 16 bytes of view and no copy; UTF-8 is checked once for the whole buffer.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
@@ -10,7 +11,7 @@ use arrow_array::types::{BinaryViewType, StringViewType};
 use arrow_buffer::{Buffer, NullBuffer};
 use pilaster_encoding::views;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What the bytes of a string column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +65,66 @@ impl ViewBuilder {
     }
 }
 
+/// The strings `bytes[offsets[i]..offsets[i + 1]]` of a block, out of which batches take some.
+#[derive(Debug, Clone)]
+pub struct Strings {
+    /// The bytes of all strings.
+    pub bytes: Buffer,
+    /// Where each begins, and where the last ends.
+    pub offsets: Vec<u32>,
+}
+
+impl Strings {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the strings `range` begin, and where the last of them ends.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Invalid`] if there are fewer.
+    pub fn offsets_of(&self, range: &Range<usize>) -> Result<&[u32]> {
+        self.offsets
+            .get(range.start..range.end.saturating_add(1))
+            .ok_or_else(|| Error::invalid(format!("values {range:?} of {}", self.len())))
+    }
+
+    /// The strings `range` as an array, spread over the rows of `nulls` if there are nulls.
+    ///
+    /// # Errors
+    /// As [`Strings::offsets_of`] and [`view_array`].
+    pub fn read(&self, kind: ByteKind, range: &Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let offsets = self.offsets_of(range)?;
+        match nulls {
+            None => view_array(kind, self.bytes.clone(), offsets, None),
+            Some(nulls) => {
+                view_array(kind, self.bytes.clone(), &spread_offsets(offsets, &nulls), Some(nulls))
+            }
+        }
+    }
+}
+
+/// Offsets with an empty string for each null.
+fn spread_offsets(offsets: &[u32], nulls: &NullBuffer) -> Vec<u32> {
+    let mut spread = Vec::with_capacity(nulls.len().saturating_add(1));
+    let mut dense = offsets.iter().copied();
+    let mut at = dense.next().unwrap_or_default();
+    spread.push(at);
+    for is_set in nulls.iter() {
+        if is_set {
+            at = dense.next().unwrap_or(at);
+        }
+        spread.push(at);
+    }
+    spread
+}
+
 /// A view array whose value `i` is `values[offsets[i]..offsets[i + 1]]`.
 ///
 /// # Errors
@@ -95,6 +156,16 @@ mod tests {
             let array = view_array(ByteKind::Text, words.concat().into_bytes().into(), &offsets, None).unwrap();
             prop_assert_eq!(array.as_string_view().iter().flatten().collect::<Vec<_>>(), words);
         }
+    }
+
+    #[test]
+    fn strings_are_spread_over_nulls() {
+        let strings = Strings { bytes: b"onetwothree".to_vec().into(), offsets: vec![0, 3, 6, 11] };
+        let nulls = NullBuffer::from(vec![false, true, false, true]);
+        let array = strings.read(ByteKind::Text, &(1..3), Some(nulls)).unwrap();
+        let found: Vec<_> = array.as_string_view().iter().collect();
+        assert_eq!(found, [None, Some("two"), None, Some("three")]);
+        assert!(strings.read(ByteKind::Text, &(1..4), None).is_err());
     }
 
     #[test]

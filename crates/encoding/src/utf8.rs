@@ -48,7 +48,10 @@ pub fn validate_slices(bytes: &[u8], offsets: &[u32]) -> Result<()> {
 }
 
 /// Refuses offsets that descend or leave `bytes`.
-pub(crate) fn check_offsets(bytes: &[u8], offsets: &[u32]) -> Result<()> {
+///
+/// # Errors
+/// With the number of the first offset that descends, or the length of the bytes that one leaves.
+pub fn check_offsets(bytes: &[u8], offsets: &[u32]) -> Result<()> {
     let ascend = |pair: &[u32]| matches!(pair, [start, end] if start <= end);
     // No early exit, so that the loop is vectorised.
     if !offsets.windows(2).fold(true, |all, pair| all & ascend(pair)) {

@@ -24,22 +24,23 @@ const MAX_INLINE_LEN: u32 = 12;
 /// The bytes of lengths below this are text.
 const SHORT_LEN: u32 = 0x80;
 
-/// For each length of an inline string, the bits of its view.
-static INLINE_BITS: [u128; 13] = inline_bits();
+/// For each length of an inline string the bits of its view, as two words; longer ones keep all of the first.
+static INLINE_BITS: [[u64; 2]; 13] = inline_bits();
 
 #[expect(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
     reason = "evaluated at compile time, where a wrong index fails the build"
 )]
-const fn inline_bits() -> [u128; 13] {
-    let mut bits = [0xffff_ffff; 13];
-    let mut len = 1;
-    while len < bits.len() {
-        bits[len] = (bits[len - 1] << 8) | 0xff;
+const fn inline_bits() -> [[u64; 2]; 13] {
+    let (mut bits, mut words, mut len) = (0xffff_ffff_u128, [[0; 2]; 13], 0);
+    while len < words.len() {
+        words[len] = [bits as u64, (bits >> 64) as u64];
+        bits = (bits << 8) | 0xff;
         len += 1;
     }
-    bits
+    words
 }
 
 /// What the strings of a view array may hold: text or any bytes.
@@ -141,10 +142,18 @@ impl<T: ViewKind> ViewBuilder<T> {
         let buffer = u32::try_from(self.buffers.len())
             .map_err(|_| DecodeError::new(0, "fewer blocks of strings", self.buffers.len().to_string()))?;
         let bytes = values.as_slice();
-        self.views.extend(offsets.windows(2).map(|pair| match pair {
-            &[start, end] => view(bytes, buffer, start, end.wrapping_sub(start)),
-            _ => 0,
+        // Offsets ascend, so all but a few strings at the end have as many bytes behind their start as a view looks at.
+        let last_start = bytes.len().saturating_sub(MAX_INLINE_LEN as usize);
+        let last = offsets.partition_point(|&start| (start as usize) < last_start);
+        let (wide, narrow) =
+            (offsets.get(..=last).unwrap_or(offsets), offsets.get(last..).unwrap_or_default());
+        self.views.extend(wide.array_windows().map(move |&[start, end]| {
+            let rest = bytes.get(start as usize..).unwrap_or_default();
+            view_of(rest.first_chunk().copied().unwrap_or_default(), buffer, start, end.wrapping_sub(start))
         }));
+        self.views.extend(
+            narrow.array_windows().map(|&[start, end]| view(bytes, buffer, start, end.wrapping_sub(start))),
+        );
         self.buffers.push(values);
         Ok(())
     }
@@ -206,23 +215,20 @@ impl<T: ViewKind> ViewBuilder<T> {
     /// forms of a view are made of the same sixteen bytes, and one is chosen without a branch.
     #[inline(always)]
     fn push_short(&mut self, bytes: &[u8], buffer: u32, pos: &mut usize, most: usize) -> usize {
-        let buffer = u128::from(buffer) << 64;
         let mut at = *pos;
         let mut count = 0usize;
         while count < most
             && let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<16>())
         {
-            let [a, b, c, d, ..] = *head;
+            let [a, b, c, d, text @ ..] = *head;
             let len = u32::from_le_bytes([a, b, c, d]);
             let start = at.wrapping_add(PREFIX_LEN);
             let end = start.wrapping_add(len as usize);
             if len >= SHORT_LEN || end > bytes.len() {
                 break;
             }
-            let head = u128::from_le_bytes(*head);
-            let kept = INLINE_BITS.get(len.min(MAX_INLINE_LEN) as usize).copied().unwrap_or_default();
-            let long = ((start as u128) << 96) | buffer | (head & u128::from(u64::MAX));
-            self.views.push(select_unpredictable(len > MAX_INLINE_LEN, long, head & kept));
+            #[expect(clippy::cast_possible_truncation, reason = "the values are below 2 GiB")]
+            self.views.push(view_of(text, buffer, start as u32, len));
             at = end;
             count = count.wrapping_add(1);
         }
@@ -290,28 +296,33 @@ fn one_block<T: ViewKind>(
 #[inline(always)]
 fn view(bytes: &[u8], buffer: u32, start: u32, len: u32) -> u128 {
     let rest = bytes.get(start as usize..).unwrap_or_default();
-    let head = match rest.first_chunk::<16>() {
-        Some(head) => u128::from_le_bytes(*head),
-        None => last_bytes(rest),
-    };
-    let len_bits = u128::from(len);
-    if len > MAX_INLINE_LEN {
-        let prefix = (head & 0xffff_ffff) << 32;
-        (u128::from(start) << 96) | (u128::from(buffer) << 64) | prefix | len_bits
-    } else {
-        let kept = INLINE_BITS.get(len as usize).copied().unwrap_or_default();
-        ((head << 32) | len_bits) & kept
+    match rest.first_chunk() {
+        Some(head) => view_of(*head, buffer, start, len),
+        None => view_of(last_bytes(rest), buffer, start, len),
     }
 }
 
-/// Fewer than 16 bytes, filled up with zeros.
+/// The view of a string that begins with `head`, if it is that long. Both forms are made and one is chosen without a branch:
+/// lengths around the limit cannot be guessed.
+#[inline(always)]
+fn view_of(head: [u8; MAX_INLINE_LEN as usize], buffer: u32, start: u32, len: u32) -> u128 {
+    let [a, b, c, d, next @ ..] = head;
+    let kept = INLINE_BITS.get(len.min(MAX_INLINE_LEN) as usize).copied().unwrap_or_default();
+    let [low_kept, high_kept] = kept;
+    let low = (u64::from(u32::from_le_bytes([a, b, c, d])) << 32) | u64::from(len);
+    let place = (u64::from(start) << 32) | u64::from(buffer);
+    let high = select_unpredictable(len > MAX_INLINE_LEN, place, u64::from_le_bytes(next) & high_kept);
+    (u128::from(high) << 64) | u128::from(low & low_kept)
+}
+
+/// Fewer bytes than an inline string may have, filled up with zeros.
 #[cold]
-fn last_bytes(bytes: &[u8]) -> u128 {
-    let mut filled = [0; 16];
+fn last_bytes(bytes: &[u8]) -> [u8; MAX_INLINE_LEN as usize] {
+    let mut filled = [0; MAX_INLINE_LEN as usize];
     for (to, from) in filled.iter_mut().zip(bytes) {
         *to = *from;
     }
-    u128::from_le_bytes(filled)
+    filled
 }
 
 #[cfg(test)]

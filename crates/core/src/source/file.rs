@@ -7,6 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::{Source, check_range};
+use crate::buffers::BlockBuffer;
 use crate::error::{AtPosition, Error, Result};
 
 /// A local file, read at positions, so that threads share one handle without a lock.
@@ -45,34 +46,25 @@ impl Source for FileSource {
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         let length = check_range(&self.name, self.size, &range)?;
-        Ok(read_exact_at(&self.file, length, range.start).at(&self.name, range.start, "read")?.into())
+        read_exact_at(&self.file, length, range.start).at(&self.name, range.start, "read")
     }
 }
 
-/// Reads `length` bytes into memory that need not be zeroed before.
+/// Reads `length` bytes.
+pub(super) fn read_exact_at(file: &File, length: usize, offset: u64) -> std::io::Result<Bytes> {
+    let mut buffer = BlockBuffer::with_length(length);
+    fill(file, &mut buffer, offset)?;
+    Ok(buffer.into_bytes())
+}
+
 #[cfg(unix)]
-pub(super) fn read_exact_at(file: &File, length: usize, offset: u64) -> std::io::Result<Vec<u8>> {
-    use rustix::buffer::spare_capacity;
-    use rustix::io::{Errno, pread};
-    let mut buffer = Vec::with_capacity(length);
-    while buffer.len() < length {
-        let at = offset.saturating_add(buffer.len() as u64);
-        match pread(file, spare_capacity(&mut buffer), at) {
-            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    // More may have been read than was asked for, where more was reserved.
-    buffer.truncate(length);
-    Ok(buffer)
+fn fill(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
 #[cfg(windows)]
-pub(super) fn read_exact_at(file: &File, length: usize, mut offset: u64) -> std::io::Result<Vec<u8>> {
+fn fill(file: &File, mut rest: &mut [u8], mut offset: u64) -> std::io::Result<()> {
     use std::os::windows::fs::FileExt;
-    let mut buffer = vec![0; length];
-    let mut rest = buffer.as_mut_slice();
     while !rest.is_empty() {
         let read = file.seek_read(rest, offset)?;
         if read == 0 {
@@ -81,5 +73,5 @@ pub(super) fn read_exact_at(file: &File, length: usize, mut offset: u64) -> std:
         rest = rest.get_mut(read..).unwrap_or_default();
         offset = offset.saturating_add(read as u64);
     }
-    Ok(buffer)
+    Ok(())
 }

@@ -188,7 +188,7 @@ impl Source for PooledSource {
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         let length = check_range(&self.name, self.size, &range)?;
         let file = self.handle().at(&self.name, range.start, "read")?;
-        Ok(read_exact_at(&file, length, range.start).at(&self.name, range.start, "read")?.into())
+        read_exact_at(&file, length, range.start).at(&self.name, range.start, "read")
     }
 }
 

@@ -223,6 +223,15 @@ impl Cell {
         })
     }
 
+    /// What cells of any length are, if their values are the bytes that are stored.
+    pub fn stored_kind(&self) -> Option<ByteKind> {
+        match self {
+            Self::Text => Some(ByteKind::Text),
+            Self::Bytes => Some(ByteKind::Binary),
+            _ => None,
+        }
+    }
+
     /// Cells `bytes[offsets[i]..offsets[i + 1]]`.
     pub fn bytes_array(&self, bytes: Buffer, offsets: &[u32], limits: &Limits) -> Result<ArrayRef> {
         match self {

@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use pilaster_core::buffers::BlockBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
@@ -158,8 +159,8 @@ impl PageStore {
                 format!("{body_bytes} bytes and no codec"),
             )
         })?;
-        let mut plain = vec![0; self.limits.decoded(u64::from(uncompressed))?];
+        let mut plain = BlockBuffer::with_length(self.limits.decoded(u64::from(uncompressed))?);
         codec.decompress(&body, &mut plain)?;
-        Ok((plain.into(), footer))
+        Ok((plain.into_bytes(), footer))
     }
 }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{Array, ArrayRef, new_empty_array};
-use arrow_schema::DataType;
-use arrow_select::concat::concat;
+use arrow_array::{Array, ArrayRef};
 use arrow_select::take::take;
 use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::pieces::Pieces;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::decode::{DecodedPage, Form};
@@ -49,19 +48,24 @@ impl PageCursor {
 
     /// The values of `rows`.
     pub fn read(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
-        let mut pieces: Vec<ArrayRef> = Vec::new();
+        let column = Arc::clone(&self.column);
+        let mut pieces = Pieces::new(without_codes);
         let mut row = rows.start;
         while row < rows.end {
-            let column = Arc::clone(&self.column);
+            let left = usize::try_from(rows.end.saturating_sub(row)).unwrap_or_default();
             let (range, page) = self.load(row, rows.end)?;
             row = row.saturating_add(range.len() as u64);
-            let offset = page.first_row;
-            pieces.push(page.read(range, form, &column.shape.cell).map_err(|error| {
-                let at = column.page_of(offset).ok().and_then(|number| column.pages().ok()?.get(number));
+            let first_row = page.first_row;
+            let pushed = match page.plain_strings(range.clone()) {
+                Some((kind, strings, range)) => pieces.push_strings(kind, strings, &range, left),
+                None => page.read(range, form, &column.shape.cell).and_then(|piece| pieces.push(piece)),
+            };
+            pushed.map_err(|error| {
+                let at = column.page_of(first_row).ok().and_then(|number| column.pages().ok()?.get(number));
                 error.at(column.name(), at.map_or(0, |page| page.pointer.offset), PageKind::Data.part())
-            })?);
+            })?;
         }
-        join(pieces, &self.column.shape.cell.arrow())
+        pieces.join(&column.shape.cell.arrow())
     }
 
     /// For a column of offsets: where the items of each of `rows` begin, and where those of the last end.
@@ -233,24 +237,6 @@ pub(crate) fn check_values(page: &mut DecodedPage, column: &PagedColumn) -> Resu
         start = end;
     }
     Ok(())
-}
-
-/// All pieces as one array of the column's type, or of codes if all pieces are.
-fn join(mut pieces: Vec<ArrayRef>, arrow: &DataType) -> Result<ArrayRef> {
-    if pieces.len() == 1
-        && let Some(only) = pieces.pop()
-    {
-        return Ok(only);
-    }
-    let is_mixed = |pair: &[ArrayRef]| matches!(pair, [a, b] if a.data_type() != b.data_type());
-    if pieces.windows(2).any(is_mixed) {
-        pieces = pieces.into_iter().map(without_codes).collect::<Result<_>>()?;
-    }
-    if pieces.is_empty() {
-        return Ok(new_empty_array(arrow));
-    }
-    let borrowed: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
-    Ok(concat(&borrowed)?)
 }
 
 fn without_codes(array: ArrayRef) -> Result<ArrayRef> {

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pilaster_core::buffers::BlockBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
@@ -79,9 +80,9 @@ impl BlockStore {
                     return Ok(body.slice(4..));
                 };
                 let (uncompressed_bytes, compressed) = compressed;
-                let mut payload = vec![0; uncompressed_bytes];
+                let mut payload = BlockBuffer::with_length(uncompressed_bytes);
                 codec.decompress(&compressed, &mut payload)?;
-                Ok(payload.into())
+                Ok(payload.into_bytes())
             }
         }
     }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use bytes::Bytes;
+use pilaster_core::pieces::Pieces;
 use pilaster_core::positional::ColumnCursor;
-use pilaster_core::views::ViewBuilder;
 use pilaster_core::{Error, Result, RowRanges};
 
-use super::arrow_types::Target;
 use super::block::Block;
-use super::decode::{DecodedBlock, Form, as_list_type, without_codes};
-use super::file::{CFile, DATA_PART, LocatedBlock, join};
+use super::decode::{DecodedBlock, Form, as_list_type, finish};
+use super::file::{CFile, DATA_PART, LocatedBlock};
 use super::index::IndexCursor;
 use super::metadata::BlockPointer;
 use super::walk::salvage_map;
@@ -44,49 +43,6 @@ enum Place {
     Nowhere,
 }
 
-/// What one read takes out of one or more blocks.
-#[derive(Debug, Default)]
-struct Pieces {
-    done: Vec<ArrayRef>,
-    /// Strings of several blocks that become one array.
-    strings: Option<ViewBuilder>,
-}
-
-impl Pieces {
-    /// Adds the rows `range` of `block`; with them, up to `rows` rows are still to come.
-    fn push(
-        &mut self,
-        block: &mut DecodedBlock,
-        range: Range<usize>,
-        rows: usize,
-        form: Form,
-        target: &Target,
-    ) -> Result<()> {
-        if let Some((bytes, offsets)) = block.plain_strings(range.clone())? {
-            let strings = || ViewBuilder::with_capacity(target.byte_kind(), rows);
-            return self.strings.get_or_insert_with(strings).append(bytes, offsets);
-        }
-        if let Some(strings) = self.strings.take() {
-            self.done.push(target.finish(strings.finish(None)?)?);
-        }
-        self.done.push(block.read(range, form, target)?);
-        Ok(())
-    }
-
-    /// All rows as one array.
-    fn join(mut self, target: &Target) -> Result<ArrayRef> {
-        if let Some(strings) = self.strings {
-            self.done.push(target.finish(strings.finish(None)?)?);
-        }
-        let is_mixed = |pair: &[ArrayRef]| matches!(pair, [a, b] if a.data_type() != b.data_type());
-        if self.done.windows(2).any(is_mixed) {
-            self.done =
-                self.done.into_iter().map(|piece| without_codes(piece, target)).collect::<Result<_>>()?;
-        }
-        join(self.done, &target.arrow)
-    }
-}
-
 impl CellCursor {
     pub fn new(file: Arc<CFile>, wanted: RowRanges) -> Self {
         let salvage =
@@ -115,20 +71,24 @@ impl CellCursor {
     }
 
     fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
-        let mut pieces = Pieces::default();
+        let file = Arc::clone(&self.file);
+        let target = &file.shape.target;
+        let mut pieces = Pieces::new(|piece| finish(piece, target));
         let mut row = rows.start;
         while row < rows.end {
             self.load(row)?;
-            let target = &self.file.shape.target;
             let Some(block) = &mut self.current else { break };
             let index = |row: u64| usize::try_from(row.saturating_sub(block.first_row)).unwrap_or(usize::MAX);
-            let (start, end) = (index(row), index(rows.end).min(block.rows));
-            pieces
-                .push(block, start..end, index(rows.end).saturating_sub(start), form, target)
-                .map_err(|error| error.at(self.file.name(), self.place_offset(), DATA_PART))?;
+            let (start, wanted_end) = (index(row), index(rows.end));
+            let (end, left) = (wanted_end.min(block.rows), wanted_end.saturating_sub(start));
+            let pushed = match block.plain_strings(start..end) {
+                Some((strings, range)) => pieces.push_strings(target.byte_kind(), strings, &range, left),
+                None => block.read(start..end, form, target).and_then(|piece| pieces.push(piece)),
+            };
+            pushed.map_err(|error| error.at(file.name(), self.place_offset(), DATA_PART))?;
             row = row.saturating_add(end.saturating_sub(start) as u64);
         }
-        let joined = pieces.join(&self.file.shape.target)?;
+        let joined = pieces.join(&target.arrow)?;
         if self.file.metadata().is_array {
             as_list_type(joined, self.file.field.data_type())
         } else {

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
@@ -269,17 +268,5 @@ fn list_element(data_type: &DataType) -> Result<&DataType> {
     match data_type {
         DataType::List(element) | DataType::LargeList(element) => Ok(element.data_type()),
         other => Err(Error::invalid(format!("a column of arrays cannot be read as Arrow type {other}"))),
-    }
-}
-
-/// Joins pieces of a column; one piece is given back as it is.
-pub(crate) fn join(mut pieces: Vec<ArrayRef>, empty: &DataType) -> Result<ArrayRef> {
-    match pieces.len() {
-        0 => Ok(arrow_array::new_empty_array(empty)),
-        1 => Ok(pieces.swap_remove(0)),
-        _ => {
-            let parts: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
-            Ok(arrow_select::concat::concat(&parts)?)
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use pilaster_core::buffers::BlockBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::checksum::crc32;
@@ -205,9 +206,9 @@ impl Chunk {
                 Err(Error::unsupported(format!("compression codec {number}")))
             }
             (_, Some(codec)) => {
-                let mut body = vec![0; length];
+                let mut body = BlockBuffer::with_length(length);
                 codec.decompress(&page.body, &mut body)?;
-                Ok(body.into())
+                Ok(body.into_bytes())
             }
             (_, None) if page.body.len() == length => Ok(page.body.clone()),
             (_, None) => Err(Error::corrupt(format!("a body of {length} bytes"), page.body.len())),

@@ -9,31 +9,14 @@
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
+use pilaster_core::views::Strings;
 use pilaster_core::{Error, Limits, Result};
-use pilaster_encoding::{prefix, varint};
+use pilaster_encoding::{prefix, utf8, varint};
 
 use super::{check_count, word};
 use crate::segment::types::Encoding;
 
-/// Cells `bytes[offsets[i]..offsets[i + 1]]`.
-#[derive(Debug)]
-pub(crate) struct ByteCells {
-    pub bytes: Buffer,
-    pub offsets: Vec<u32>,
-}
-
-impl ByteCells {
-    pub fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
-    }
-}
-
-pub(super) fn decode(
-    encoded: &Bytes,
-    encoding: Encoding,
-    count: usize,
-    limits: &Limits,
-) -> Result<ByteCells> {
+pub(super) fn decode(encoded: &Bytes, encoding: Encoding, count: usize, limits: &Limits) -> Result<Strings> {
     let cells = match encoding {
         Encoding::Plain | Encoding::PlainV2 | Encoding::PlainV3 => decode_plain(encoded, encoding)?,
         Encoding::Prefix => decode_prefix(encoded, limits)?,
@@ -44,7 +27,7 @@ pub(super) fn decode(
 }
 
 /// As many values as the page says, in one of the three plain forms.
-pub(crate) fn decode_plain(encoded: &Bytes, encoding: Encoding) -> Result<ByteCells> {
+pub(crate) fn decode_plain(encoded: &Bytes, encoding: Encoding) -> Result<Strings> {
     let (rest, count) = split_word(encoded)?;
     match encoding {
         Encoding::Plain => {
@@ -76,7 +59,7 @@ pub(crate) fn decode_plain(encoded: &Bytes, encoding: Encoding) -> Result<ByteCe
             if at != rest {
                 return Err(Error::corrupt(format!("{at} bytes of values"), format!("{rest} bytes")));
             }
-            Ok(ByteCells { bytes: values.into(), offsets })
+            Ok(Strings { bytes: values.into(), offsets })
         }
         _ => {
             let (rest, data_bytes) = split_word(encoded.get(..rest).unwrap_or_default())?;
@@ -120,16 +103,12 @@ fn end(length: usize) -> Result<u32> {
 }
 
 /// Offsets that ascend, from 0 to the end of the bytes.
-fn checked(bytes: Bytes, offsets: Vec<u32>) -> Result<ByteCells> {
-    let last = offsets.last().copied().unwrap_or_default() as usize;
-    let ascend = |pair: &[u32]| matches!(pair, [start, end] if start <= end);
-    if !offsets.windows(2).all(ascend) || last > bytes.len() {
-        return Err(Error::corrupt(format!("offsets that ascend to at most {}", bytes.len()), "others"));
-    }
-    Ok(ByteCells { bytes: Buffer::from(bytes), offsets })
+fn checked(bytes: Bytes, offsets: Vec<u32>) -> Result<Strings> {
+    utf8::check_offsets(&bytes, &offsets)?;
+    Ok(Strings { bytes: Buffer::from(bytes), offsets })
 }
 
-fn decode_prefix(encoded: &Bytes, limits: &Limits) -> Result<ByteCells> {
+fn decode_prefix(encoded: &Bytes, limits: &Limits) -> Result<Strings> {
     let (rest, restarts) = split_word(encoded)?;
     let missing =
         || Error::corrupt("a trailer of prefix entries", format!("a page of {} bytes", encoded.len()));
@@ -151,5 +130,5 @@ fn decode_prefix(encoded: &Bytes, limits: &Limits) -> Result<ByteCells> {
     if used != entries.len() {
         return Err(Error::corrupt(format!("{used} bytes of entries"), format!("{} bytes", entries.len())));
     }
-    Ok(ByteCells { bytes: values.into(), offsets })
+    Ok(Strings { bytes: values.into(), offsets })
 }

@@ -21,6 +21,7 @@ use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, UInt32Array, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_select::take::take;
+use pilaster_core::views::{ByteKind, Strings};
 use pilaster_core::{Error, Limits, Result};
 
 use super::cells::Cell;
@@ -30,7 +31,7 @@ use super::types::Encoding;
 use crate::messages::required;
 use validity::Validity;
 
-pub(crate) use bytes::{ByteCells, decode_plain as decode_plain_bytes};
+pub(crate) use bytes::decode_plain as decode_plain_bytes;
 
 /// The words of a DICT column.
 pub(crate) type Words = ArrayRef;
@@ -70,7 +71,12 @@ pub(crate) struct DecodedPage {
 #[derive(Debug)]
 enum Values {
     Dense(ArrayRef),
-    Codes { codes: UInt32Array, words: Words },
+    /// Strings that leave as they are stored.
+    Strings(ByteKind, Strings),
+    Codes {
+        codes: UInt32Array,
+        words: Words,
+    },
 }
 
 impl PageShape {
@@ -103,17 +109,17 @@ impl PageShape {
         match self.cell.width() {
             Some(width) => Ok(Values::Dense(fixed::decode(self, encoded, width, count)?)),
             None if self.encoding == Encoding::Dict => self.decode_dictionary(encoded, count, words),
-            None => Ok(Values::Dense(self.byte_array(&bytes::decode(
-                encoded,
-                self.encoding,
-                count,
-                &self.limits,
-            )?)?)),
+            None => self.strings(bytes::decode(encoded, self.encoding, count, &self.limits)?),
         }
     }
 
-    fn byte_array(&self, cells: &ByteCells) -> Result<ArrayRef> {
-        self.cell.bytes_array(cells.bytes.clone(), &cells.offsets, &self.limits)
+    fn strings(&self, strings: Strings) -> Result<Values> {
+        Ok(match self.cell.stored_kind() {
+            Some(kind) => Values::Strings(kind, strings),
+            None => {
+                Values::Dense(self.cell.bytes_array(strings.bytes.clone(), &strings.offsets, &self.limits)?)
+            }
+        })
     }
 
     /// `u32 inner encoding | codes or plain strings`
@@ -131,7 +137,7 @@ impl PageShape {
                 Ok(Values::Codes { codes, words })
             }
             plain @ (Encoding::Plain | Encoding::PlainV2 | Encoding::PlainV3) => {
-                Ok(Values::Dense(self.byte_array(&bytes::decode(&rest, plain, count, &self.limits)?)?))
+                self.strings(bytes::decode(&rest, plain, count, &self.limits)?)
             }
             other => Err(Error::corrupt("codes or plain strings", other)),
         }
@@ -141,6 +147,19 @@ impl PageShape {
 impl DecodedPage {
     pub fn row_range(&self) -> Range<u64> {
         self.first_row..self.first_row.saturating_add(self.rows as u64)
+    }
+
+    /// The page's strings and which of them are the rows `range`, if they leave as they are stored and none of them is null.
+    pub fn plain_strings(&mut self, range: Range<usize>) -> Option<(ByteKind, &Strings, Range<usize>)> {
+        let Values::Strings(kind, strings) = &self.values else { return None };
+        let dense = match &mut self.validity {
+            None => range,
+            Some(validity) => match validity.read(range) {
+                (None, dense) => dense,
+                (Some(_), _) => return None,
+            },
+        };
+        Some((*kind, strings, dense))
     }
 
     /// The rows `range` of this page (counted from its first row) as an array.
@@ -163,6 +182,7 @@ impl DecodedPage {
                     Some(nulls) => Ok(take(&cut, &ranks(nulls), None)?),
                 }
             }
+            Values::Strings(kind, strings) => strings.read(*kind, &dense, nulls),
             Values::Codes { codes, words } => {
                 let cut = codes.slice(dense.start, dense.len());
                 let codes = match nulls {

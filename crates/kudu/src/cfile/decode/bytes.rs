@@ -6,12 +6,9 @@
 //! DICT:   | u32 mode | 1: BIT_SHUFFLE block of codewords; 2: PLAIN block |
 //! ```
 
-use std::ops::Range;
-
-use arrow_array::ArrayRef;
-use arrow_buffer::{Buffer, NullBuffer};
+use arrow_buffer::Buffer;
 use bytes::Bytes;
-use pilaster_core::views::{ByteKind, view_array};
+use pilaster_core::views::Strings;
 use pilaster_core::{Error, Result};
 use pilaster_encoding::{group_varint, prefix};
 
@@ -57,7 +54,7 @@ pub(crate) fn decode_plain(shape: &BlockShape, encoded: &Bytes) -> Result<(Block
     }
     let offsets = rebase(starts, PLAIN_HEADER_BYTES, offsets_at)?;
     let values = Buffer::from(encoded.slice(PLAIN_HEADER_BYTES..offsets_at));
-    Ok((BlockStart { ordinal, count }, Values::Bytes { bytes: values, offsets }))
+    Ok((BlockStart { ordinal, count }, Values::Bytes(Strings { bytes: values, offsets })))
 }
 
 /// Offsets from the first value, with the end of the last one.
@@ -113,7 +110,8 @@ fn decode_prefix(shape: &BlockShape, encoded: &Bytes) -> Result<(BlockStart, Val
     if used != entries.len() {
         return Err(Error::corrupt(format!("{used} bytes of entries"), format!("{} bytes", entries.len())));
     }
-    Ok((BlockStart { ordinal, count }, Values::Bytes { bytes: Buffer::from_vec(values), offsets: ends }))
+    let strings = Strings { bytes: Buffer::from_vec(values), offsets: ends };
+    Ok((BlockStart { ordinal, count }, Values::Bytes(strings)))
 }
 
 pub(super) fn decode_dict(
@@ -135,44 +133,4 @@ pub(super) fn decode_dict(
         }
         other => Err(Error::corrupt("mode 1 or 2", other)),
     }
-}
-
-/// The values `dense`, spread over the rows of `nulls` if there are nulls.
-pub(super) fn read(
-    bytes: &Buffer,
-    offsets: &[u32],
-    dense: Range<usize>,
-    nulls: Option<NullBuffer>,
-    kind: ByteKind,
-) -> Result<ArrayRef> {
-    let wanted = offsets_of(offsets, &dense)?;
-    match nulls {
-        None => view_array(kind, bytes.clone(), wanted, None),
-        Some(nulls) => {
-            let spread = spread_offsets(wanted, &nulls);
-            view_array(kind, bytes.clone(), &spread, Some(nulls))
-        }
-    }
-}
-
-/// The offsets of the values `dense`, with the end of the last one.
-pub(super) fn offsets_of<'a>(offsets: &'a [u32], dense: &Range<usize>) -> Result<&'a [u32]> {
-    offsets
-        .get(dense.start..dense.end.saturating_add(1))
-        .ok_or_else(|| Error::invalid(format!("values {dense:?} of {}", offsets.len().saturating_sub(1))))
-}
-
-/// Offsets with an empty value for each null.
-fn spread_offsets(offsets: &[u32], nulls: &NullBuffer) -> Vec<u32> {
-    let mut spread = Vec::with_capacity(nulls.len().saturating_add(1));
-    let mut dense = offsets.iter().copied();
-    let mut at = dense.next().unwrap_or_default();
-    spread.push(at);
-    for is_set in nulls.iter() {
-        if is_set {
-            at = dense.next().unwrap_or(at);
-        }
-        spread.push(at);
-    }
-    spread
 }

@@ -21,7 +21,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_select::take::take;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
-use pilaster_core::views::view_array;
+use pilaster_core::views::Strings;
 use pilaster_core::{Error, Limits, Result};
 
 use super::arrow_types::Target;
@@ -71,7 +71,7 @@ pub(crate) enum Values {
     Fixed { width: usize, bytes: Buffer },
     Shuffled(Shuffled),
     Bits(Buffer),
-    Bytes { bytes: Buffer, offsets: Vec<u32> },
+    Bytes(Strings),
     Codes { codes: Shuffled, words: Words },
     Lists(Lists),
 }
@@ -159,17 +159,17 @@ impl DecodedBlock {
         read_values(&self.values, dense, nulls, form, target)
     }
 
-    /// The bytes and offsets of the rows `range`, if they are strings in plain and none of them is null.
-    pub fn plain_strings(&mut self, range: Range<usize>) -> Result<Option<(Buffer, &[u32])>> {
-        let Values::Bytes { bytes, offsets } = &self.values else { return Ok(None) };
+    /// The block's strings and which of them are the rows `range`, if they are in plain and none of them is null.
+    pub fn plain_strings(&mut self, range: Range<usize>) -> Option<(&Strings, Range<usize>)> {
+        let Values::Bytes(strings) = &self.values else { return None };
         let dense = match &mut self.validity {
             None => range,
             Some(validity) => match validity.read(range) {
                 (None, dense) => dense,
-                (Some(_), _) => return Ok(None),
+                (Some(_), _) => return None,
             },
         };
-        Ok(Some((bytes.clone(), bytes::offsets_of(offsets, &dense)?)))
+        Some((strings, dense))
     }
 
     /// Makes every value once, so that nothing in the block can fail later.
@@ -186,10 +186,10 @@ impl DecodedBlock {
 
 /// The values of a dictionary block as an array of words.
 pub(crate) fn words_of(values: &Values, target: &Target) -> Result<Words> {
-    let Values::Bytes { bytes, offsets } = values else {
+    let Values::Bytes(strings) = values else {
         return Err(Error::invalid("a dictionary without bytes"));
     };
-    view_array(target.byte_kind(), bytes.clone(), offsets, None)
+    strings.read(target.byte_kind(), &(0..strings.len()), None)
 }
 
 /// The dense values `dense`, spread over the rows of `nulls` if there are nulls.
@@ -210,21 +210,19 @@ fn read_values(
                 None => BooleanArray::new(cut, None),
             }))
         }
-        Values::Bytes { bytes, offsets } => {
-            target.finish(bytes::read(bytes, offsets, dense, nulls, target.byte_kind())?)
-        }
+        Values::Bytes(strings) => target.finish(strings.read(target.byte_kind(), &dense, nulls)?),
         Values::Codes { codes, words } => codes.read_words(dense, nulls, words, form, target),
         Values::Lists(_) => Err(Error::invalid("lists inside lists")),
     }
 }
 
-/// What was read as [`Form::Codes`] as the type that was asked for.
-pub(crate) fn without_codes(array: ArrayRef, target: &Target) -> Result<ArrayRef> {
+/// Strings, or what was read as [`Form::Codes`], as the type that was asked for.
+pub(crate) fn finish(array: ArrayRef, target: &Target) -> Result<ArrayRef> {
     match array.as_any_dictionary_opt() {
         Some(codes) if array.data_type() != &target.arrow => {
             target.finish(take(codes.values(), codes.keys(), None)?)
         }
-        _ => Ok(array),
+        _ => target.finish(array),
     }
 }
 
