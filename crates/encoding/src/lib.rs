@@ -7,6 +7,7 @@
 //! | module | bytes |
 //! | --- | --- |
 //! | [`plain`] | fixed-width little-endian values |
+//! | [`big24`] | big-endian integers of three bytes |
 //! | [`bits`] | booleans and integers of 1 to 64 bits, lowest bit first |
 //! | [`varint`], [`zigzag`] | LEB128 integers, signed integers as unsigned ones |
 //! | [`group_varint`], [`frame_of_reference`] | four `u32` behind a selector byte (or five `u64`), the same as distances from a minimum |
@@ -70,6 +71,7 @@
     )
 )]
 
+pub mod big24;
 pub mod bits;
 pub mod bitshuffle;
 pub mod checksum;

@@ -1,4 +1,4 @@
-//! Byte strings, each behind its length as a little-endian `u32`.
+//! Byte strings, each behind its length: a little-endian `u32` unless another [`LengthPrefix`] is named.
 //!
 //! ```text
 //! "hi", ""   ->   02000000 6869 00000000
@@ -8,6 +8,56 @@ use crate::{DecodeError, Result};
 
 /// Bytes of the length before each string.
 pub const PREFIX_LEN: usize = 4;
+
+/// How the length before each string is stored.
+pub trait LengthPrefix: sealed::Sealed {
+    /// Bytes of it, at most four.
+    const LEN: usize;
+
+    #[doc(hidden)]
+    const BITS: u32;
+
+    /// The length, out of the four bytes where it begins.
+    fn length(head: [u8; 4]) -> u32;
+}
+
+mod sealed {
+    /// Views are made by shifting what lies behind a length, so only those known here will do.
+    pub trait Sealed {}
+}
+
+/// A little-endian `u32`.
+#[derive(Debug, Clone, Copy)]
+pub enum LittleU32 {}
+
+/// A big-endian `u32`.
+#[derive(Debug, Clone, Copy)]
+pub enum BigU32 {}
+
+/// A big-endian `u16`.
+#[derive(Debug, Clone, Copy)]
+pub enum BigU16 {}
+
+macro_rules! length_prefix {
+    ($($name:ident $len:literal $length:expr),*) => {$(
+        impl sealed::Sealed for $name {}
+        impl LengthPrefix for $name {
+            const LEN: usize = $len;
+            const BITS: u32 = $len * 8;
+
+            #[inline(always)]
+            fn length(head: [u8; 4]) -> u32 {
+                let length: fn([u8; 4]) -> u32 = $length;
+                length(head)
+            }
+        }
+    )*};
+}
+length_prefix!(
+    LittleU32 4 u32::from_le_bytes,
+    BigU32 4 u32::from_be_bytes,
+    BigU16 2 |[high, low, _, _]| u32::from(u16::from_be_bytes([high, low]))
+);
 
 /// Strings up to this length are copied as one vector where the source has as many bytes.
 const SHORT: usize = 16;
@@ -23,12 +73,23 @@ fn truncated(at: usize, bytes: &[u8]) -> DecodeError {
 /// If the bytes end inside it; `*pos` then stays where it was.
 #[inline]
 pub fn next<'a>(bytes: &'a [u8], pos: &mut usize) -> Result<&'a [u8]> {
+    next_behind::<LittleU32>(bytes, pos)
+}
+
+/// As [`next`], behind a length of any kind.
+///
+/// # Errors
+/// As [`next`].
+#[inline]
+pub fn next_behind<'a, L: LengthPrefix>(bytes: &'a [u8], pos: &mut usize) -> Result<&'a [u8]> {
     let found = bytes.get(*pos..).and_then(|rest| {
-        let (prefix, rest) = rest.split_first_chunk()?;
-        rest.get(..u32::from_le_bytes(*prefix) as usize)
+        let (prefix, rest) = rest.split_at_checked(L::LEN)?;
+        let mut head = [0; 4];
+        head.get_mut(..L::LEN)?.copy_from_slice(prefix);
+        rest.get(..L::length(head) as usize)
     });
     let string = found.ok_or_else(|| truncated(*pos, bytes))?;
-    *pos = pos.saturating_add(PREFIX_LEN).saturating_add(string.len());
+    *pos = pos.saturating_add(L::LEN).saturating_add(string.len());
     Ok(string)
 }
 

@@ -119,6 +119,17 @@ impl Codec {
     /// # Errors
     /// As [`Codec::decompress`]; if there are more than `max_len` bytes; or if the codec does not store a length.
     pub fn decompress_sized(self, src: &[u8], max_len: usize) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.decompress_sized_into(src, max_len, &mut out)?;
+        Ok(out)
+    }
+
+    /// As [`Codec::decompress_sized`], in place of what `out` holds: memory that was used before need not be reserved and
+    /// zeroed again.
+    ///
+    /// # Errors
+    /// As [`Codec::decompress_sized`]; what `out` then holds is not specified.
+    pub fn decompress_sized_into(self, src: &[u8], max_len: usize, out: &mut Vec<u8>) -> Result<()> {
         let promised = match self {
             Self::Lz4 | Self::Lz4Frame | Self::Lzo | Self::Zlib => {
                 return Err(DecodeError::new(0, "a codec that says how long its content is", self.name()));
@@ -130,9 +141,12 @@ impl Codec {
         };
         match usize::try_from(promised) {
             Ok(length) if length <= max_len => {
-                let mut out = vec![0; length];
-                self.decompress(src, &mut out)?;
-                Ok(out)
+                if out.capacity() < length {
+                    // Zeroed memory is cheaper to get than to make.
+                    *out = vec![0; length];
+                }
+                out.resize(length, 0);
+                self.decompress(src, out)
             }
             _ => Err(wrong_length(self, max_len, format_args!("{promised} bytes"))),
         }
@@ -262,6 +276,9 @@ mod tests {
                 prop_assert_eq!(&again, &bytes);
                 if !matches!(codec, Codec::Lz4 | Codec::Lz4Frame | Codec::Lzo | Codec::Zlib) {
                     prop_assert_eq!(&codec.decompress_sized(packed, bytes.len()).unwrap(), &bytes);
+                    let mut used = vec![7; cut.index(2 * bytes.len() + 1)];
+                    codec.decompress_sized_into(packed, bytes.len(), &mut used).unwrap();
+                    prop_assert_eq!(&used, &bytes);
                     prop_assert!(bytes.is_empty() || codec.decompress_sized(packed, bytes.len() - 1).is_err());
                 }
                 // Another length, a cut and an addition are all refused.

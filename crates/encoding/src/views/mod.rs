@@ -8,11 +8,12 @@
 //! Arrow's own constructors check each string alone or build each view through several calls. Here the text of a whole
 //! block is checked in one pass and the views are made by one loop, which is three times as fast.
 
-use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
-use arrow_array::{BinaryViewArray, GenericByteViewArray, StringViewArray};
-use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+mod prefixed;
 
-use crate::prefixed::{self, PREFIX_LEN};
+use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
+use arrow_array::{Array, BinaryViewArray, GenericByteViewArray, StringViewArray};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+
 use crate::{DecodeError, Result, spread, utf8};
 use std::fmt;
 use std::hint::select_unpredictable;
@@ -20,9 +21,6 @@ use std::marker::PhantomData;
 
 /// Strings up to this length lie in the view itself.
 const MAX_INLINE_LEN: u32 = 12;
-
-/// The bytes of lengths below this are text.
-const SHORT_LEN: u32 = 0x80;
 
 /// For each length of an inline string the bits of its view, as two words; longer ones keep all of the first.
 static INLINE_BITS: [[u64; 2]; 13] = inline_bits();
@@ -158,84 +156,6 @@ impl<T: ViewKind> ViewBuilder<T> {
         Ok(())
     }
 
-    /// Appends `count` strings of `values`, each behind its length (see [`crate::prefixed`]), from `*pos` on; moves `*pos`
-    /// behind them.
-    ///
-    /// # Errors
-    /// If the values end before, or text is not UTF-8. Nothing is appended then.
-    pub fn append_prefixed(&mut self, values: &Buffer, pos: &mut usize, count: usize) -> Result<()> {
-        let before = self.views.len();
-        let end = self.push_prefixed(values, *pos, count).inspect_err(|_| self.views.truncate(before))?;
-        self.buffers.push(values.clone());
-        *pos = end;
-        Ok(())
-    }
-
-    fn push_prefixed(&mut self, values: &Buffer, mut pos: usize, count: usize) -> Result<usize> {
-        if i32::try_from(values.len()).is_err() {
-            return Err(DecodeError::new(0, "strings of at most 2 GiB", format!("{} bytes", values.len())));
-        }
-        let buffer = u32::try_from(self.buffers.len())
-            .map_err(|_| DecodeError::new(0, "fewer blocks of strings", self.buffers.len().to_string()))?;
-        let bytes = values.as_slice();
-        if count.saturating_mul(PREFIX_LEN) > bytes.len() {
-            let expected = format!("{count} strings");
-            return Err(DecodeError::new(pos, expected, format!("{} bytes", bytes.len())));
-        }
-        self.views.reserve(count);
-        // The length of a short string is text too (four characters below 128), so strings are checked together with the
-        // lengths between them: a character cannot go on over one. Only a longer length has to be stepped over.
-        let mut unchecked = pos;
-        let mut left = count;
-        loop {
-            left = left.wrapping_sub(self.push_short(bytes, buffer, &mut pos, left));
-            if left == 0 {
-                break;
-            }
-            let at = pos;
-            let len = u32::try_from(prefixed::next(bytes, &mut pos)?.len()).unwrap_or(u32::MAX);
-            let start = at.wrapping_add(PREFIX_LEN);
-            if len >= SHORT_LEN {
-                let whole = bytes.get(unchecked..at).unwrap_or_default();
-                T::check_bytes(whole).map_err(|error| error.shifted(unchecked))?;
-                unchecked = start;
-            }
-            // Offsets fit: the values are below 2 GiB.
-            self.views.push(view(bytes, buffer, u32::try_from(start).unwrap_or(u32::MAX), len));
-            left = left.wrapping_sub(1);
-        }
-        let whole = bytes.get(unchecked..pos).unwrap_or_default();
-        T::check_bytes(whole).map_err(|error| error.shifted(unchecked))?;
-        Ok(pos)
-    }
-
-    /// Appends at most `most` strings that are short and not the last bytes; says how many.
-    ///
-    /// Where a string begins is known only when the length of the one before it was read, so that is all that may wait: both
-    /// forms of a view are made of the same sixteen bytes, and one is chosen without a branch.
-    #[inline(always)]
-    fn push_short(&mut self, bytes: &[u8], buffer: u32, pos: &mut usize, most: usize) -> usize {
-        let mut at = *pos;
-        let mut count = 0usize;
-        while count < most
-            && let Some(head) = bytes.get(at..).and_then(|rest| rest.first_chunk::<16>())
-        {
-            let [a, b, c, d, text @ ..] = *head;
-            let len = u32::from_le_bytes([a, b, c, d]);
-            let start = at.wrapping_add(PREFIX_LEN);
-            let end = start.wrapping_add(len as usize);
-            if len >= SHORT_LEN || end > bytes.len() {
-                break;
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "the values are below 2 GiB")]
-            self.views.push(view_of(text, buffer, start as u32, len));
-            at = end;
-            count = count.wrapping_add(1);
-        }
-        *pos = at;
-        count
-    }
-
     /// The array with a string where a bit of `nulls` is set and null elsewhere.
     ///
     /// # Errors
@@ -244,6 +164,37 @@ impl<T: ViewKind> ViewBuilder<T> {
         let validity = nulls.inner().sliced();
         self.views = spread::spread(&self.views, &validity, nulls.len())?;
         self.finish(Some(nulls))
+    }
+
+    /// The array with nulls instead of the strings that are `word`, which has at most 12 bytes.
+    ///
+    /// # Errors
+    /// If the word is longer.
+    ///
+    /// ```
+    /// use arrow_array::Array;
+    /// use arrow_array::types::BinaryViewType;
+    /// use pilaster_encoding::views::ViewBuilder;
+    ///
+    /// let mut strings = ViewBuilder::<BinaryViewType>::with_capacity(2);
+    /// strings.append(b"one--".into(), &[0, 3, 5])?;
+    /// assert!(strings.finish_null_for(b"--")?.is_null(1));
+    /// # Ok::<(), pilaster_encoding::DecodeError>(())
+    /// ```
+    pub fn finish_null_for(self, word: &[u8]) -> Result<GenericByteViewArray<T>> {
+        let len = u32::try_from(word.len()).unwrap_or(u32::MAX);
+        if len > MAX_INLINE_LEN {
+            let expected = format!("a word of at most {MAX_INLINE_LEN} bytes");
+            return Err(DecodeError::new(0, expected, word.len().to_string()));
+        }
+        let word = view(word, 0, 0, len);
+        // No early exit, so that the loop is vectorised.
+        let is_there = self.views.iter().fold(false, |any, &view| any | (view == word));
+        let nulls = is_there.then(|| {
+            let is_other = |at: usize| self.views.get(at) != Some(&word);
+            NullBuffer::new(BooleanBuffer::collect_bool(self.views.len(), is_other))
+        });
+        self.finish(nulls)
     }
 
     /// The array, with nulls where `nulls` says so.
@@ -280,6 +231,47 @@ pub fn text(values: Buffer, offsets: &[u32], nulls: Option<NullBuffer>) -> Resul
 /// As [`ViewBuilder::append`] and [`ViewBuilder::finish`].
 pub fn binary(values: Buffer, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<BinaryViewArray> {
     one_block(values, offsets, nulls)
+}
+
+/// The strings of `words` that `keys` number.
+///
+/// # Errors
+/// If a key is not the number of a word.
+///
+/// ```
+/// use pilaster_encoding::views::{gather, text};
+///
+/// let words = text(b"onetwo".into(), &[0, 3, 6], None)?;
+/// assert_eq!(gather(&words, &[1, 0, 1])?.iter().flatten().collect::<Vec<_>>(), ["two", "one", "two"]);
+/// # Ok::<(), pilaster_encoding::DecodeError>(())
+/// ```
+pub fn gather<T: ViewKind>(words: &GenericByteViewArray<T>, keys: &[u32]) -> Result<GenericByteViewArray<T>> {
+    let views = words.views();
+    let mut largest = 0;
+    let gathered = keys.iter().map(|&key| {
+        largest = largest.max(key);
+        views.get(key as usize).copied().unwrap_or_default()
+    });
+    let gathered: Vec<u128> = gathered.collect();
+    if largest as usize >= views.len() && !keys.is_empty() {
+        return Err(DecodeError::new(0, format!("keys below {}", views.len()), largest.to_string()));
+    }
+    let nulls = words.nulls().filter(|nulls| largest as usize >= first_null(nulls)).map(|nulls| {
+        let is_valid = |at: usize| keys.get(at).is_some_and(|key| nulls.is_valid(*key as usize));
+        NullBuffer::new(BooleanBuffer::collect_bool(keys.len(), is_valid))
+    });
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+    // SAFETY: each view is one of `words`, whose buffers these are, as every key was below their number. There are as many
+    // nulls as views.
+    Ok(unsafe { GenericByteViewArray::new_unchecked(gathered.into(), words.data_buffers(), nulls) })
+}
+
+/// The place of the first null; where there is none, that after the last.
+fn first_null(nulls: &NullBuffer) -> usize {
+    match nulls.inner().set_slices().next() {
+        Some((0, end)) => end,
+        _ => 0,
+    }
 }
 
 fn one_block<T: ViewKind>(
@@ -328,7 +320,6 @@ fn last_bytes(bytes: &[u8]) -> [u8; MAX_INLINE_LEN as usize] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::Array;
     use proptest::prelude::*;
 
     fn concatenated(words: &[String]) -> (Buffer, Vec<u32>) {
@@ -377,47 +368,32 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config())]
         #[test]
-        fn strings_behind_their_lengths_are_views_too(
-            words in prop::collection::vec(prop_oneof!["[a-zà-ÿ€]{0,20}", "[a-z€]{100,140}"], 0..30),
-            cut in 0usize..30,
-        ) {
-            let mut bytes = Vec::new();
-            for word in &words {
-                prefixed::put(word.as_bytes(), &mut bytes).unwrap();
-            }
-            let (values, mut pos) = (Buffer::from(bytes), 0);
-            let cut = cut.min(words.len());
+        fn one_word_may_stand_for_null(words in prop::collection::vec("[ab]{0,2}|longer than twelve", 0..40), null in "[ab]{0,2}") {
+            let (values, offsets) = concatenated(&words);
             let mut builder = ViewBuilder::<StringViewType>::with_capacity(words.len());
-            builder.append_prefixed(&values, &mut pos, cut).unwrap();
-            builder.append_prefixed(&values, &mut pos, words.len() - cut).unwrap();
-            prop_assert_eq!(pos, values.len());
-            prop_assert!(builder.append_prefixed(&values, &mut pos, 1).is_err());
-            let validity: Vec<bool> = (0..words.len()).flat_map(|n| [n % 3 == 0, true]).filter(|&b| b || cut % 2 == 0).collect();
-            let valid = validity.iter().filter(|&&bit| bit).count();
-            let array = if valid == words.len() {
-                builder.finish_spread(NullBuffer::from(validity)).unwrap()
-            } else {
-                builder.finish(None).unwrap()
-            };
+            builder.append(values, &offsets).unwrap();
+            let array = builder.finish_null_for(null.as_bytes()).unwrap();
             array.to_data().validate_full().unwrap();
-            prop_assert_eq!(array.iter().flatten().collect::<Vec<_>>(), words);
+            let expected: Vec<_> = words.iter().map(|word| (*word != null).then_some(word.as_str())).collect();
+            prop_assert_eq!(array.iter().collect::<Vec<_>>(), expected);
         }
+    }
 
+    proptest! {
+        #![proptest_config(crate::test_config())]
         #[test]
-        fn any_bytes_behind_lengths_give_a_valid_array_or_an_error(
-            words in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..5)), 0..6),
-            cut in 0usize..40,
-            count in 0usize..7,
-        ) {
-            let mut bytes = Vec::new();
-            for (is_text, word) in &words {
-                let word = if *is_text { "é".as_bytes().repeat(word.len() * 20) } else { word.clone() };
-                prefixed::put(&word, &mut bytes).unwrap();
-            }
-            bytes.truncate(bytes.len().saturating_sub(cut));
-            let mut builder = ViewBuilder::<StringViewType>::with_capacity(0);
-            if builder.append_prefixed(&bytes.into(), &mut 0, count).is_ok() {
-                builder.finish(None).unwrap().to_data().validate_full().unwrap();
+        fn words_are_gathered_as_one_by_one(words in prop::collection::vec("[ab]{0,2}|longer than twelve", 0..9), keys in prop::collection::vec(0u32..9, 0..70)) {
+            let (values, offsets) = concatenated(&words);
+            let mut builder = ViewBuilder::<StringViewType>::with_capacity(words.len());
+            builder.append(values, &offsets).unwrap();
+            let words = builder.finish_null_for(b"ab").unwrap();
+            match gather(&words, &keys) {
+                Ok(array) => {
+                    array.to_data().validate_full().unwrap();
+                    let word = |key: &u32| words.is_valid(*key as usize).then(|| words.value(*key as usize));
+                    prop_assert!(array.iter().eq(keys.iter().map(word)));
+                }
+                Err(_) => prop_assert!(keys.iter().any(|key| *key as usize >= words.len())),
             }
         }
     }
