@@ -2,7 +2,8 @@
 //!
 //! Batch by batch: the columns of the predicate are read first; if no row of the batch remains, nothing else is read
 //! (late materialisation); else the other columns are read from the first remaining row to the last and filtered.
-//! Batches end at multiples of the batch size, so that they seldom straddle blocks of a power of two.
+//! Batches end at multiples of the batch size, so that they seldom straddle blocks of a power of two; or where the blocks of
+//! the columns do, if those are known and not smaller than a batch.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +34,11 @@ pub trait ColumnCursor: Send {
     /// As [`ColumnCursor::read`].
     fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
         self.read(rows)
+    }
+
+    /// The rows that are decoded together with `row`, if they are the same for all columns.
+    fn block(&self, _row: u64) -> Option<Range<u64>> {
+        None
     }
 
     /// Covers `rows` with stretches that stand or fall together, and says which of them cannot be read.
@@ -120,12 +126,18 @@ struct PositionalScan {
 }
 
 impl PositionalScan {
-    /// The next stretch of rows: up to a multiple of the batch size.
+    /// The next stretch of rows: up to a multiple of the batch size, counted from where their block begins.
     fn next_rows(&mut self) -> Option<Range<u64>> {
         let range = self.pending.pop()?;
-        let boundary =
-            range.start.checked_div(self.batch_size)?.saturating_add(1).saturating_mul(self.batch_size);
-        let mut end = range.end.min(boundary);
+        let columns = self.filter.iter().flat_map(|filter| &filter.columns).chain(&self.projected);
+        let is_large = |rows: &Range<u64>| {
+            rows.contains(&range.start) && rows.end.saturating_sub(rows.start) >= self.batch_size
+        };
+        let block = columns.take(1).find_map(|column| column.block(range.start)).filter(is_large);
+        let block = block.unwrap_or(0..u64::MAX);
+        let batches = range.start.saturating_sub(block.start).checked_div(self.batch_size)?.saturating_add(1);
+        let boundary = block.start.saturating_add(batches.saturating_mul(self.batch_size));
+        let mut end = range.end.min(boundary).min(block.end);
         if self.filter.is_none() {
             end = end.min(range.start.saturating_add(self.left));
         }
@@ -263,5 +275,63 @@ impl Iterator for PositionalScan {
 impl RecordBatchReader for PositionalScan {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Int64Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_schema::DataType;
+
+    /// A column whose values are the row numbers, in blocks of so many rows if it tells.
+    struct Numbers(Option<u64>);
+
+    impl ColumnCursor for Numbers {
+        fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+            Ok(Arc::new(rows.map(|row| row as i64).collect::<Int64Array>()))
+        }
+
+        fn block(&self, row: u64) -> Option<Range<u64>> {
+            let start = row - row % self.0?;
+            Some(start..start + self.0?)
+        }
+
+        fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+            vec![(rows, None)]
+        }
+    }
+
+    impl Columns for Numbers {
+        fn open(&self, _: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+            Ok(Box::new(Self(self.0)))
+        }
+    }
+
+    /// How many rows each batch of 8 has.
+    fn batches(block: Option<u64>, wanted: Range<u64>) -> Vec<usize> {
+        let schema = Schema::new(vec![Field::new("n", DataType::Int64, false)]);
+        let request = ScanRequest { batch_size: 8, ..ScanRequest::default() };
+        let scan = scan(&Numbers(block), &schema, &request, &RowRanges::one(wanted.clone())).unwrap();
+        let batches: Vec<RecordBatch> = scan.collect::<std::result::Result<_, _>>().unwrap();
+        let rows: Vec<u64> = batches
+            .iter()
+            .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .map(|row| row as u64)
+            .collect();
+        assert!(rows.into_iter().eq(wanted));
+        batches.iter().map(RecordBatch::num_rows).collect()
+    }
+
+    #[test]
+    fn batches_end_where_blocks_end() {
+        assert_eq!(batches(None, 0..20), [8, 8, 4]);
+        assert_eq!(batches(Some(10), 0..20), [8, 2, 8, 2]);
+        assert_eq!(batches(Some(10), 5..20), [3, 2, 8, 2]);
+        assert_eq!(batches(Some(8), 0..20), [8, 8, 4]);
+        // Blocks smaller than a batch would make batches small.
+        assert_eq!(batches(Some(5), 3..20), [5, 8, 4]);
     }
 }

@@ -6,10 +6,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, StringViewType};
-use arrow_buffer::{Buffer, NullBuffer};
-use pilaster_encoding::views;
+use arrow_array::{Array, ArrayRef, GenericByteViewArray, UInt32Array};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+use arrow_select::take::{TakeOptions, take};
+use pilaster_encoding::prefixed::LengthPrefix;
+use pilaster_encoding::views::{self, ViewKind};
 
 use crate::error::{Error, Result};
 
@@ -140,10 +144,58 @@ pub fn view_array(
     builder.finish(nulls)
 }
 
+/// A view array of all strings of `values`, each behind its length; of at most `most` if that is known. Those that are `null`
+/// are null.
+///
+/// # Errors
+/// [`crate::ErrorKind::Corrupt`] if the values end inside a string, there are more, or text is not UTF-8.
+pub fn prefixed_array<L: LengthPrefix>(
+    kind: ByteKind,
+    values: Buffer,
+    most: Option<usize>,
+    null: Option<&[u8]>,
+) -> Result<ArrayRef> {
+    Ok(match kind {
+        ByteKind::Text => Arc::new(prefixed::<L, StringViewType>(values, most, null)?),
+        ByteKind::Binary => Arc::new(prefixed::<L, BinaryViewType>(values, most, null)?),
+    })
+}
+
+/// The values of `words` that `keys` number.
+///
+/// # Errors
+/// [`crate::ErrorKind::Corrupt`] if a key is not the number of a word.
+pub fn gather(words: &ArrayRef, keys: ScalarBuffer<u32>) -> Result<ArrayRef> {
+    Ok(match words.data_type() {
+        DataType::Utf8View => Arc::new(views::gather(words.as_string_view(), &keys)?),
+        DataType::BinaryView => Arc::new(views::gather(words.as_binary_view(), &keys)?),
+        _ => {
+            let keys = UInt32Array::new(keys, None);
+            take(words, &keys, Some(TakeOptions { check_bounds: true }))?
+        }
+    })
+}
+
+fn prefixed<L: LengthPrefix, T: ViewKind>(
+    values: Buffer,
+    most: Option<usize>,
+    null: Option<&[u8]>,
+) -> Result<GenericByteViewArray<T>> {
+    let most_there = values.len().checked_div(L::LEN).unwrap_or_default();
+    let mut builder = views::ViewBuilder::<T>::with_capacity(most.unwrap_or(0).min(most_there));
+    builder.append_all_prefixed::<L>(values, most.unwrap_or(usize::MAX))?;
+    Ok(match null {
+        Some(null) => builder.finish_null_for(null)?,
+        None => builder.finish(None)?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::cast::AsArray;
+    use arrow_array::Int32Array;
+    use arrow_array::types::Int32Type;
+    use pilaster_encoding::prefixed::BigU16;
     use proptest::prelude::*;
 
     proptest! {
@@ -166,6 +218,27 @@ mod tests {
         let found: Vec<_> = array.as_string_view().iter().collect();
         assert_eq!(found, [None, Some("two"), None, Some("three")]);
         assert!(strings.read(ByteKind::Text, &(1..4), None).is_err());
+    }
+
+    #[test]
+    fn strings_behind_their_lengths_and_a_word_for_null() {
+        let bytes = b"\0\x01a\0\x02--\0\0";
+        let array = prefixed_array::<BigU16>(ByteKind::Text, bytes.into(), Some(3), Some(b"--")).unwrap();
+        assert_eq!(array.as_string_view().iter().collect::<Vec<_>>(), [Some("a"), None, Some("")]);
+        let array = prefixed_array::<BigU16>(ByteKind::Binary, bytes.into(), None, None).unwrap();
+        assert_eq!(array.as_binary_view().iter().flatten().collect::<Vec<_>>(), [&b"a"[..], b"--", b""]);
+        assert!(prefixed_array::<BigU16>(ByteKind::Text, bytes.into(), Some(2), None).is_err());
+    }
+
+    #[test]
+    fn words_of_any_type_are_gathered() {
+        let texts = view_array(ByteKind::Text, b"onetwo".into(), &[0, 3, 6], None).unwrap();
+        let gathered = gather(&texts, vec![1, 1, 0].into()).unwrap();
+        assert_eq!(gathered.as_string_view().iter().flatten().collect::<Vec<_>>(), ["two", "two", "one"]);
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![Some(7), None]));
+        let gathered = gather(&numbers, vec![1, 0].into()).unwrap();
+        assert_eq!(gathered.as_primitive::<Int32Type>().iter().collect::<Vec<_>>(), [None, Some(7)]);
+        assert!(gather(&texts, vec![2].into()).is_err() && gather(&numbers, vec![2].into()).is_err());
     }
 
     #[test]

@@ -49,6 +49,11 @@ pub trait Source: Send + Sync + Debug {
     /// [`crate::ErrorKind::Corrupt`] if the range reaches past the end, [`crate::ErrorKind::Io`] if reading fails.
     fn read_at(&self, range: Range<u64>) -> Result<Bytes>;
 
+    /// How many bytes that lie together are best asked for at once, by those who will read them all.
+    fn read_ahead_bytes(&self) -> u64 {
+        1 << 20
+    }
+
     /// The bytes of each range, in their order; neighbouring ranges are fetched together.
     ///
     /// # Errors
