@@ -33,14 +33,12 @@ pub fn structures(bytes: &[u8]) {
 pub fn pages(bytes: &[u8]) {
     let rows = bytes.first().map_or(0, |byte| usize::from(*byte));
     let _ = order::row_order(bytes, rows);
-    let _ = order::expand_runs(bytes, rows, 1 << 16);
+    let _ = order::expand_runs(bytes, &vec![0u32; rows], 1 << 16);
     let _ = strings::date_page(bytes);
     let _ = words::codes(bytes, rows % 5);
     for width in [strings::LengthWidth::Two, strings::LengthWidth::Four] {
         for carbon_type in [CarbonType::String, CarbonType::Binary, CarbonType::Date, CarbonType::Long] {
-            if let Ok(parsed) = strings::Strings::parse(bytes, width, None) {
-                let _ = parsed.into_array(carbon_type);
-            }
+            let _ = strings::array(bytes.into(), width, carbon_type, None);
         }
     }
 }

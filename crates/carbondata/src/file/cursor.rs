@@ -1,5 +1,6 @@
 //! One column, read by row position.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use pilaster_core::{Error, Result, RowRanges};
 
 use super::chunk::{CHUNK_PART, Chunk};
 use super::layout::{Blocklet, CarbonFile, read_block};
-use super::page::{PageDecoder, PageValues};
+use super::page::{PageDecoder, PageValues, Scratch};
 use super::types::{CarbonType, ColumnNode};
 
 /// Chunk headers that planning has read already, by blocklet and chunk.
@@ -26,6 +27,7 @@ pub(crate) struct PageCursor {
     known: Arc<KnownChunks>,
     blocklet: Option<OpenBlocklet>,
     page: Option<OpenPage>,
+    scratch: RefCell<Scratch>,
     /// What [`PageCursor::probe`] found wrong with the page it looked at last.
     damage: Option<(Range<u64>, String)>,
 }
@@ -39,8 +41,10 @@ struct OpenBlocklet {
 struct OpenChunk {
     chunk: Arc<Chunk>,
     carbon_type: CarbonType,
-    /// All its pages, if they were read together: where the bytes begin, and they.
-    body: Option<(u64, Bytes)>,
+    /// Pages that will surely be read are read together, up to so many bytes.
+    read_ahead_bytes: u64,
+    /// What was read last: where the bytes begin, and they.
+    ahead: (u64, Bytes),
 }
 
 struct OpenPage {
@@ -56,7 +60,7 @@ fn chunk_types(node: &ColumnNode, types: &mut Vec<(usize, CarbonType)>) {
 }
 
 impl OpenBlocklet {
-    /// Reads the headers of the chunks of `node`; all pages too, if every row of the blocklet is `wanted`.
+    /// Reads the headers of the chunks of `node`; pages too, if every row of the blocklet is `wanted`.
     fn open(
         file: &CarbonFile,
         number: usize,
@@ -74,81 +78,113 @@ impl OpenBlocklet {
         let chunks = types
             .into_iter()
             .map(|(chunk, carbon_type)| {
-                open_chunk(file, blocklet, chunk, carbon_type, reads_all, known.get(&(number, chunk)))
+                OpenChunk::open(file, blocklet, chunk, carbon_type, reads_all, known.get(&(number, chunk)))
             })
             .collect::<Result<_>>()?;
         Ok(Self { number, chunks })
     }
 
     /// Decodes a page of the column.
-    fn decode(&self, file: &CarbonFile, node: &ColumnNode, page: usize, rows: usize) -> Result<PageValues> {
-        let places: Vec<_> = self
-            .chunks
-            .iter()
-            .map(|open| match (&open.body, open.chunk.pages.get(page)) {
-                (None, Some(range)) => range.clone(),
-                _ => 0..0,
-            })
-            .collect();
+    fn decode(
+        &mut self,
+        file: &CarbonFile,
+        node: &ColumnNode,
+        page: usize,
+        rows: usize,
+        scratch: &RefCell<Scratch>,
+    ) -> Result<PageValues> {
+        let places: Vec<_> = self.chunks.iter().map(|open| open.missing(page)).collect();
         for place in &places {
             file.limits.block(place.end.saturating_sub(place.start))?;
         }
-        let fetched = file.source.read_many(&places)?;
+        if places.iter().any(|place| !place.is_empty()) {
+            // What was read before makes room for what is read now.
+            for (open, _) in self.chunks.iter_mut().zip(&places).filter(|(_, place)| !place.is_empty()) {
+                open.ahead = (0, Bytes::new());
+            }
+            let fetched = file.source.read_many(&places)?;
+            for ((open, place), bytes) in self.chunks.iter_mut().zip(places).zip(fetched) {
+                if !place.is_empty() {
+                    open.ahead = (place.start, bytes);
+                }
+            }
+        }
         let pages = |chunk: usize| {
-            let found = self.chunks.iter().zip(&fetched).find(|(open, _)| open.chunk.number == chunk);
-            let Some((open, bytes)) = found else {
+            let Some(open) = self.chunks.iter().find(|open| open.chunk.number == chunk) else {
                 return Err(Error::invalid(format!("chunk {chunk} is of another column")));
             };
-            let bytes = match (&open.body, open.chunk.pages.get(page)) {
-                (Some((start, body)), Some(range)) => slice(body, *start, range),
-                _ => Some(bytes.clone()),
+            let bytes = match open.chunk.pages.get(page) {
+                Some(range) => open.there(range),
+                None => Some(Bytes::new()),
             };
             let bytes = bytes.ok_or_else(|| Error::corrupt("a page inside its chunk", "another place"))?;
             open.chunk.page(file, page, bytes, open.carbon_type)
         };
-        PageDecoder { limits: &file.limits, pages: &pages }.decode(node, Some(rows))
+        PageDecoder { limits: &file.limits, pages: &pages, scratch }.decode(node, Some(rows))
     }
 }
 
-fn slice(body: &Bytes, start: u64, range: &Range<u64>) -> Option<Bytes> {
-    let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
-    let to = usize::try_from(range.end.checked_sub(start)?).ok()?;
-    (from <= to && to <= body.len()).then(|| body.slice(from..to))
-}
+impl OpenChunk {
+    /// Opens chunk `number`, with as many of its pages as come with its header.
+    fn open(
+        file: &CarbonFile,
+        blocklet: &Blocklet,
+        number: usize,
+        carbon_type: CarbonType,
+        reads_all: bool,
+        known: Option<&Arc<Chunk>>,
+    ) -> Result<Self> {
+        let place = blocklet.chunks.get(number);
+        // The pages of a file that was cut off may not all be there.
+        let reads_all = reads_all && place.is_some_and(|place| place.end <= file.source.size());
+        let read_ahead_bytes = if reads_all { file.source.read_ahead_bytes() } else { 0 };
+        let (chunk, ahead) = match (place, known) {
+            (_, Some(chunk)) => (Arc::clone(chunk), (0, Bytes::new())),
+            (Some(place), None) if reads_all => {
+                let with_header = place.offset.saturating_add(place.header_bytes.max(read_ahead_bytes));
+                let bytes = read_block(file, place.offset..with_header.min(place.end), CHUNK_PART)?;
+                let header = usize::try_from(place.header_bytes).unwrap_or(usize::MAX).min(bytes.len());
+                let chunk = Chunk::parse(file, blocklet, number, &bytes.slice(..header))?;
+                (Arc::new(chunk), (place.offset, bytes))
+            }
+            _ => (Arc::new(Chunk::read(file, blocklet, number)?), (0, Bytes::new())),
+        };
+        Ok(Self { chunk, carbon_type, read_ahead_bytes, ahead })
+    }
 
-fn open_chunk(
-    file: &CarbonFile,
-    blocklet: &Blocklet,
-    number: usize,
-    carbon_type: CarbonType,
-    reads_all: bool,
-    known: Option<&Arc<Chunk>>,
-) -> Result<OpenChunk> {
-    let place = blocklet.chunks.get(number);
-    // A chunk over the limit is read page by page; the pages of a file that was cut off may not all be there.
-    let whole = place.filter(|place| {
-        let bytes = place.end.saturating_sub(place.offset);
-        reads_all && bytes <= file.limits.block_bytes && place.end <= file.source.size()
-    });
-    match (whole, known) {
-        (Some(place), None) => {
-            let bytes = read_block(file, place.offset..place.end, CHUNK_PART)?;
-            let header = usize::try_from(place.header_bytes).unwrap_or(usize::MAX).min(bytes.len());
-            let chunk = Chunk::parse(file, blocklet, number, &bytes.slice(..header))?;
-            let body = Some((place.offset, bytes));
-            Ok(OpenChunk { chunk: Arc::new(chunk), carbon_type, body })
+    /// The bytes of a page, if they were read already.
+    fn there(&self, range: &Range<u64>) -> Option<Bytes> {
+        let (start, bytes) = &self.ahead;
+        let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
+        let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
+        (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))
+    }
+
+    /// What must be read for `page`: with the pages after it, if those will be read too.
+    fn missing(&self, page: usize) -> Range<u64> {
+        let Some((first, later)) = self.chunk.pages.get(page..).and_then(|pages| pages.split_first()) else {
+            return 0..0;
+        };
+        if self.there(first).is_some() {
+            return 0..0;
         }
-        (_, Some(chunk)) => Ok(OpenChunk { chunk: Arc::clone(chunk), carbon_type, body: None }),
-        (None, None) => {
-            let chunk = Arc::new(Chunk::read(file, blocklet, number)?);
-            Ok(OpenChunk { chunk, carbon_type, body: None })
-        }
+        let is_near = |range: &&Range<u64>| range.end.saturating_sub(first.start) <= self.read_ahead_bytes;
+        first.start..later.iter().take_while(is_near).last().map_or(first.end, |range| range.end)
     }
 }
 
 impl PageCursor {
     pub fn new(file: Arc<CarbonFile>, column: usize, wanted: RowRanges, known: Arc<KnownChunks>) -> Self {
-        Self { file, column, wanted, known, blocklet: None, page: None, damage: None }
+        Self {
+            file,
+            column,
+            wanted,
+            known,
+            blocklet: None,
+            page: None,
+            scratch: RefCell::default(),
+            damage: None,
+        }
     }
 
     fn node(file: &CarbonFile, column: usize) -> Result<&ColumnNode> {
@@ -187,11 +223,11 @@ impl PageCursor {
             self.blocklet = None;
             self.blocklet = Some(OpenBlocklet::open(&file, number, node, &self.wanted, &self.known)?);
         }
-        let Some(open) = &self.blocklet else { return Err(Error::invalid("a blocklet was lost")) };
+        let Some(open) = &mut self.blocklet else { return Err(Error::invalid("a blocklet was lost")) };
         let page = blocklet.page_of(row);
         let rows = blocklet.page_rows(page);
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        Ok(OpenPage { values: open.decode(&file, node, page, count)?, rows })
+        Ok(OpenPage { values: open.decode(&file, node, page, count, &self.scratch)?, rows })
     }
 
     fn read_form(
@@ -231,6 +267,10 @@ impl ColumnCursor for PageCursor {
         // Pages of one read must have one form, and words are only those of one page.
         let is_one_page = self.page(rows.start)?.rows.end >= rows.end;
         self.read_form(rows, if is_one_page { PageValues::comparable } else { PageValues::array })
+    }
+
+    fn block(&self, row: u64) -> Option<Range<u64>> {
+        self.file.page_around(row)
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {

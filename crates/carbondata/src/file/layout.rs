@@ -257,6 +257,12 @@ impl CarbonFile {
     pub fn blocklet_of(&self, row: u64) -> usize {
         self.blocklets.partition_point(|blocklet| blocklet.rows.end <= row)
     }
+
+    /// The rows of the page that holds `row`.
+    pub fn page_around(&self, row: u64) -> Option<Range<u64>> {
+        let blocklet = self.blocklets.get(self.blocklet_of(row)).filter(|_| self.has_chunks())?;
+        Some(blocklet.page_rows(blocklet.page_of(row)))
+    }
 }
 
 pub(super) fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {

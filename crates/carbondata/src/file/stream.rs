@@ -22,7 +22,7 @@ use pilaster_encoding::codec::Codec;
 use pilaster_encoding::thrift::Reader;
 
 use super::layout::{Blocklet, CarbonFile, HEADER_PART, read_header};
-use super::page::strings::Strings;
+use super::page::strings::{self, LengthWidth};
 use super::types::{CarbonType, ColumnNode};
 use crate::messages::{Parsed, required};
 
@@ -211,8 +211,7 @@ fn column_of(file: &CarbonFile, bytes: &[u8], node: &ColumnNode, rows: usize) ->
     let mut forms: Vec<_> =
         file.columns.iter().map(|n| (n.chunk, form(n.carbon_type, n.is_dimension))).collect();
     forms.sort_by_key(|(chunk, _)| *chunk);
-    let mut column = Strings { values: Vec::new(), offsets: vec![0] };
-    let mut is_value = Vec::with_capacity(rows.min(bytes.len()));
+    let mut column = Vec::with_capacity(rows.min(bytes.len()));
     let mut rest = bytes;
     for _ in 0..rows {
         let (nulls, after) = take(rest, Form::Short)?;
@@ -228,15 +227,12 @@ fn column_of(file: &CarbonFile, bytes: &[u8], node: &ColumnNode, rows: usize) ->
                 found = Some(value);
             }
         }
-        is_value.push(found.is_some());
-        column.values.extend_from_slice(found.unwrap_or_default());
-        let end = u32::try_from(column.values.len());
-        column.offsets.push(end.map_err(|_| Error::corrupt("less than 4 GiB of rows", "more"))?);
+        column.push(found);
     }
     if !rest.is_empty() {
         return Err(Error::corrupt(format!("{rows} rows"), format!("{} bytes more", rest.len())));
     }
-    typed(column, node, is_value)
+    typed(&column, node)
 }
 
 fn take(bytes: &[u8], form: Form) -> Result<(&[u8], &[u8])> {
@@ -255,30 +251,8 @@ fn take(bytes: &[u8], form: Form) -> Result<(&[u8], &[u8])> {
     bytes.split_at_checked(length).ok_or_else(cut)
 }
 
-fn typed(mut column: Strings, node: &ColumnNode, is_value: Vec<bool>) -> Result<ArrayRef> {
-    let is_integer = matches!(
-        node.carbon_type,
-        CarbonType::Short | CarbonType::Int | CarbonType::Long | CarbonType::Timestamp
-    );
-    // Dates and measures are stored as they are, strings of numbers with the sign flipped.
-    let flips_sign = node.carbon_type == CarbonType::Date || (is_integer && !node.is_dimension);
-    if flips_sign {
-        let starts: Vec<_> = column
-            .offsets
-            .windows(2)
-            .filter(|w| w.first() < w.last())
-            .filter_map(|w| w.first().copied())
-            .collect();
-        for start in starts {
-            if let Some(byte) = column.values.get_mut(start as usize) {
-                *byte ^= 0x80;
-            }
-        }
-    }
-    let values = column.offsets.windows(2).map(|pair| match pair {
-        [start, end] => column.values.get(*start as usize..*end as usize).unwrap_or_default(),
-        _ => &[],
-    });
+fn typed(column: &[Option<&[u8]>], node: &ColumnNode) -> Result<ArrayRef> {
+    let values = column.iter().map(|value| value.unwrap_or_default());
     let array: ArrayRef = match (node.carbon_type, node.is_dimension) {
         (CarbonType::Double, _) => Arc::new(
             values.map(|b| b.first_chunk().map(|b| f64::from_be_bytes(*b))).collect::<Float64Array>(),
@@ -290,14 +264,38 @@ fn typed(mut column: Strings, node: &ColumnNode, is_value: Vec<bool>) -> Result<
             let bytes = values.map(|b| b.first().map(|b| b.cast_signed()));
             Arc::new(bytes.collect::<arrow_array::Int8Array>())
         }
-        (carbon_type, _) => column.into_array(carbon_type)?,
+        (carbon_type, _) => {
+            let bytes = behind_lengths(values, node)?;
+            strings::array(bytes.into(), LengthWidth::Four, carbon_type, Some(column.len()))?
+        }
     };
-    let given = NullBuffer::from(is_value);
+    let given = NullBuffer::from_iter(column.iter().map(Option::is_some));
     if given.null_count() == 0 {
         return Ok(array);
     }
     let nulls = NullBuffer::union(Some(&given), array.nulls());
     Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?))
+}
+
+/// Values as pages have them.
+fn behind_lengths<'a>(values: impl Iterator<Item = &'a [u8]>, node: &ColumnNode) -> Result<Vec<u8>> {
+    let is_integer = matches!(
+        node.carbon_type,
+        CarbonType::Short | CarbonType::Int | CarbonType::Long | CarbonType::Timestamp
+    );
+    // Dates and measures are stored as they are, strings of numbers with the sign flipped.
+    let flips_sign = node.carbon_type == CarbonType::Date || (is_integer && !node.is_dimension);
+    let mut out = Vec::new();
+    for value in values {
+        let length = u32::try_from(value.len());
+        out.extend(length.map_err(|_| Error::corrupt("less than 4 GiB of rows", "more"))?.to_be_bytes());
+        let start = out.len();
+        out.extend_from_slice(value);
+        if let Some(byte) = out.get_mut(start).filter(|_| flips_sign) {
+            *byte ^= 0x80;
+        }
+    }
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use arrow_buffer::NullBuffer;
 use pilaster_core::{Error, Result};
 
 use crate::file::CarbonType;
-use crate::file::page::strings::{LengthWidth, Strings};
+use crate::file::page::strings::{self, LengthWidth};
 
 /// What the object says.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,7 +122,7 @@ pub(crate) fn decode(
 ) -> Result<ArrayRef> {
     let meta = Meta::parse(meta)?;
     if meta.kind == b'b' {
-        let array = Strings::parse(bytes, LengthWidth::Four, Some(rows))?.into_array(carbon_type)?;
+        let array = strings::array(bytes.into(), LengthWidth::Four, carbon_type, Some(rows))?;
         let nulls = NullBuffer::union(nulls.as_ref(), array.nulls());
         return Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?));
     }

@@ -27,7 +27,7 @@ use pilaster_encoding::codec::Codec;
 use self::footer::{LegacyChunk, read_footer};
 use crate::file::layout::{Blocklet, CarbonFile};
 use crate::file::page::nested;
-use crate::file::page::strings::{LengthWidth, Strings, date_page};
+use crate::file::page::strings::{self, LengthWidth, date_page};
 use crate::file::page::words::codes;
 use crate::file::{CarbonType, ColumnNode};
 use crate::messages::ColumnSchema;
@@ -225,12 +225,12 @@ impl BlockletReader<'_> {
                 None => stored,
             };
             // Null is code 1; the first word says so too.
-            return words.values(&words.keys(stored.into_iter())?);
+            return words.values(words.keys(&stored)?.into());
         }
         let array: ArrayRef = match node.carbon_type {
             CarbonType::Date if chunk.is_direct(self.file, node) => date_page(&bytes)?,
             CarbonType::Timestamp if chunk.is_direct(self.file, node) => times(&bytes)?,
-            other => Strings::parse(&bytes, LengthWidth::Two, rows)?.into_array(other)?,
+            other => strings::array(bytes.into(), LengthWidth::Two, other, rows)?,
         };
         Ok(match self.order(chunk, array.len(), rows)? {
             Some(order) => arrow_select::take::take(&array, &UInt32Array::from(order), None)?,

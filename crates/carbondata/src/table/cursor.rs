@@ -108,6 +108,16 @@ impl ColumnCursor for TableCursor {
         }
     }
 
+    fn block(&self, row: u64) -> Option<Range<u64>> {
+        let (_, part) = self.part_of(row)?;
+        let physical = part.live.physical(&shifted(&(row..row.checked_add(1)?), part.first_row))?;
+        let block = part.file.page_around(physical.start)?;
+        // What was deleted makes a block smaller, or nothing of it is left.
+        let local = part.live.logical(&block);
+        let global = local.start.checked_add(part.first_row)?..local.end.checked_add(part.first_row)?;
+        (!global.is_empty()).then_some(global)
+    }
+
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
         let mut stretches = Vec::new();
         let mut row = rows.start;

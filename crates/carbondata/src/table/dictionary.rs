@@ -47,7 +47,7 @@ pub(crate) fn read_dictionary(
     let bytes = dict.read_at(0..committed)?;
     let words = parse_words(&bytes).at(dict.name(), 0, DICT_PART)?;
     let array = typed(&words, node).at(dict.name(), 0, DICT_PART)?;
-    Ok(Arc::new(Words::of_table(array)))
+    Ok(Arc::new(Words::of_table(array)?))
 }
 
 /// Which file of a dictionary is damaged.
@@ -89,7 +89,7 @@ pub(crate) fn recover_dictionary(
         damaged.push((Damaged::Words, Error::from(error).at(dict.name(), 0, DICT_PART)));
     }
     let array = typed(&words, node).at(dict.name(), 0, DICT_PART)?;
-    Ok((Arc::new(Words::of_table(array)), damaged))
+    Ok((Arc::new(Words::of_table(array)?), damaged))
 }
 
 /// All words of the chunks before the first that cannot be parsed, and the words of that one before the damage.

@@ -9,20 +9,23 @@
 pub(crate) mod nested;
 pub(crate) mod numbers;
 pub(crate) mod order;
+mod scratch;
 pub(crate) mod strings;
 pub(crate) mod words;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result};
 use pilaster_encoding::codec::Codec;
 
 use self::numbers::{NumberPage, max_bytes, value_count};
-use self::strings::{LengthWidth, Strings};
+pub(crate) use self::scratch::Scratch;
+use self::strings::LengthWidth;
 use self::words::WordsRef;
 use super::meta::{EncoderMeta, Store};
 use super::types::{CarbonType, ColumnNode};
@@ -99,7 +102,7 @@ pub(crate) struct Page<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum PageValues {
     Array(ArrayRef),
-    Words { keys: UInt32Array, words: WordsRef },
+    Words { keys: ScalarBuffer<u32>, words: WordsRef },
 }
 
 impl PageValues {
@@ -114,7 +117,7 @@ impl PageValues {
     pub fn array(&self, offset: usize, length: usize) -> Result<ArrayRef> {
         match self {
             Self::Array(array) => Ok(array.slice(offset, length)),
-            Self::Words { keys, words } => words.values(&keys.slice(offset, length)),
+            Self::Words { keys, words } => words.values(keys.slice(offset, length)),
         }
     }
 
@@ -123,9 +126,8 @@ impl PageValues {
         match self {
             // Comparing words pays when there are fewer of them than rows.
             Self::Words { keys, words } if words.array.len() < length => {
-                let dictionary =
-                    DictionaryArray::try_new(keys.slice(offset, length), Arc::clone(&words.array))?;
-                Ok(Arc::new(dictionary))
+                let keys = words.nullable_keys(keys.slice(offset, length));
+                Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&words.array))?))
             }
             _ => self.array(offset, length),
         }
@@ -136,6 +138,7 @@ impl PageValues {
 pub(crate) struct PageDecoder<'a> {
     pub limits: &'a Limits,
     pub pages: &'a dyn Fn(usize) -> Result<Page<'a>>,
+    pub scratch: &'a RefCell<Scratch>,
 }
 
 impl PageDecoder<'_> {
@@ -145,7 +148,8 @@ impl PageDecoder<'_> {
             return Ok(PageValues::Array(self.decode_nested(node, rows)?));
         }
         let page = (self.pages)(node.chunk)?;
-        let decoded = page.decode(node, rows, self.limits).and_then(|values| match rows {
+        let decoded = page.decode(node, rows, self.limits, &mut self.scratch.borrow_mut());
+        let decoded = decoded.and_then(|values| match rows {
             Some(rows) if values.len() != rows => {
                 Err(Error::corrupt(format!("a page of {rows} values"), values.len()))
             }
@@ -215,7 +219,13 @@ impl Page<'_> {
         Ok(self.codec()?.decompress_sized(data, decoded_cap(limits))?)
     }
 
-    fn decode(&self, node: &ColumnNode, rows: Option<usize>, limits: &Limits) -> Result<PageValues> {
+    fn decode(
+        &self,
+        node: &ColumnNode,
+        rows: Option<usize>,
+        limits: &Limits,
+        scratch: &mut Scratch,
+    ) -> Result<PageValues> {
         let (data, row_ids, runs) = self.parts()?;
         let cap = decoded_cap(limits);
         match self.meta(node.is_dimension)? {
@@ -226,13 +236,11 @@ impl Page<'_> {
                         format!("{} bytes", runs.len()),
                     ));
                 }
-                let unpacked;
                 let bytes = if encoding == encoding::RLE_INTEGRAL {
                     data
                 } else {
                     let most = rows.map_or(cap, |rows| max_bytes(node.carbon_type, &meta, rows).min(cap));
-                    unpacked = self.codec()?.decompress_sized(data, most)?;
-                    &unpacked
+                    scratch.unpack(self.codec()?, data, most)?
                 };
                 let count = value_count(node.carbon_type, encoding, &meta, bytes)?;
                 let order = self.order(row_ids, count)?;
@@ -247,51 +255,55 @@ impl Page<'_> {
                 Ok(PageValues::Array(page.decode()?))
             }
             // Everything else is stored as bytes, with nulls told by their content.
-            _ => {
-                let bytes = self.codec()?.decompress_sized(data, cap)?;
-                self.decode_bytes(node, &bytes, (row_ids, runs), rows, limits)
-            }
+            _ => match self.words {
+                Some(words) => {
+                    let bytes = scratch.unpack(self.codec()?, data, cap)?;
+                    let mut keys = words.stored_keys(bytes, self.code_bytes)?;
+                    if !runs.is_empty() {
+                        keys = order::expand_runs(runs, &keys, most_rows(rows, limits))?;
+                    }
+                    if let Some(order) = self.order(row_ids, keys.len())? {
+                        keys = through(&order, &keys)?;
+                    }
+                    Ok(PageValues::Words { keys: keys.into(), words: Arc::clone(words) })
+                }
+                None => {
+                    let array = if node.carbon_type == CarbonType::Date && !node.is_child {
+                        strings::date_page(scratch.unpack(self.codec()?, data, cap)?)?
+                    } else {
+                        let bytes = scratch.unpack_shared(self.codec()?, data, cap)?;
+                        strings::array(bytes, self.length_width(node), node.carbon_type, rows)?
+                    };
+                    let places = self.places((row_ids, runs), array.len(), most_rows(rows, limits))?;
+                    Ok(PageValues::Array(match places {
+                        Some(places) => arrow_select::take::take(&array, &UInt32Array::from(places), None)?,
+                        None => array,
+                    }))
+                }
+            },
         }
     }
 
-    fn decode_bytes(
+    /// For each row which of the `stored` values it has, if that is not the one of its number.
+    fn places(
         &self,
-        node: &ColumnNode,
-        bytes: &[u8],
         (row_ids, runs): (&[u8], &[u8]),
-        rows: Option<usize>,
-        limits: &Limits,
-    ) -> Result<PageValues> {
-        let most_rows = rows.unwrap_or_else(|| decoded_cap(limits) / 4);
-        let arrange = |stored: usize| -> Result<Option<Vec<u32>>> {
-            let expanded = match runs {
-                [] => None,
-                runs => Some(order::expand_runs(runs, stored, most_rows)?),
-            };
-            let count = expanded.as_ref().map_or(stored, Vec::len);
-            let order = self.order(row_ids, count)?;
-            Ok(match (expanded, order) {
-                (Some(places), Some(order)) => Some(through(&order, &places)?),
-                (one, other) => one.or(other),
-            })
+        stored: usize,
+        most_rows: usize,
+    ) -> Result<Option<Vec<u32>>> {
+        let expanded = match runs {
+            [] => None,
+            runs => {
+                let stored = u32::try_from(stored).unwrap_or(u32::MAX);
+                Some(order::expand_runs(runs, &(0..stored).collect::<Vec<_>>(), most_rows)?)
+            }
         };
-        if let Some(words) = self.words {
-            let codes = words::codes(bytes, self.code_bytes)?;
-            let codes = match arrange(codes.len())? {
-                Some(places) => through(&places, &codes)?,
-                None => codes,
-            };
-            return Ok(PageValues::Words { keys: words.keys(codes.into_iter())?, words: Arc::clone(words) });
-        }
-        let array = if node.carbon_type == CarbonType::Date && !node.is_child {
-            strings::date_page(bytes)?
-        } else {
-            Strings::parse(bytes, self.length_width(node), rows)?.into_array(node.carbon_type)?
-        };
-        Ok(PageValues::Array(match arrange(array.len())? {
-            Some(places) => arrow_select::take::take(&array, &UInt32Array::from(places), None)?,
-            None => array,
-        }))
+        let count = expanded.as_ref().map_or(stored, Vec::len);
+        let order = self.order(row_ids, count)?;
+        Ok(match (expanded, order) {
+            (Some(places), Some(order)) => Some(through(&order, &places)?),
+            (one, other) => one.or(other),
+        })
     }
 
     fn length_width(&self, node: &ColumnNode) -> LengthWidth {
@@ -318,18 +330,26 @@ impl Page<'_> {
         if stored.is_empty() {
             return Ok(None);
         }
-        let bits = self.codec()?.decompress_sized(stored, rows.div_ceil(8).saturating_add(8))?;
-        // The bits end with the last that is set.
-        let represents_presence = self.header.represents_presence;
-        let is_set = |row: usize| bits.get(row / 8).is_some_and(|byte| (byte >> (row % 8)) & 1 == 1);
-        let past_the_end = (rows..bits.len().saturating_mul(8)).any(is_set);
-        if past_the_end {
+        let mut bits = self.codec()?.decompress_sized(stored, rows.div_ceil(8).saturating_add(8))?;
+        let is_set = pilaster_encoding::bits::count_ones(&bits, bits.len().saturating_mul(8));
+        if pilaster_encoding::bits::count_ones(&bits, rows) != is_set {
             return Err(Error::corrupt(format!("null bits of {rows} rows"), "more"));
         }
-        let nulls =
-            NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| is_set(row) == represents_presence));
-        Ok((nulls.null_count() > 0).then_some(nulls))
+        let represents_presence = self.header.represents_presence;
+        let nulls = if represents_presence { rows.saturating_sub(is_set) } else { is_set };
+        if nulls == 0 {
+            return Ok(None);
+        }
+        // The bits end with the last that is set.
+        bits.resize(rows.div_ceil(8), 0);
+        let is_set = BooleanBuffer::new(bits.into(), 0, rows);
+        Ok(Some(NullBuffer::new(if represents_presence { is_set } else { !&is_set })))
     }
+}
+
+/// How many rows a page may have that is not of the file's own rows.
+fn most_rows(rows: Option<usize>, limits: &Limits) -> usize {
+    rows.unwrap_or_else(|| decoded_cap(limits) / 4)
 }
 
 fn decoded_cap(limits: &Limits) -> usize {

@@ -8,7 +8,7 @@ use arrow_array::types::{
 };
 use arrow_array::{ArrayRef, BooleanArray, Decimal128Array, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use pilaster_encoding::{DecodeError, Result};
+use pilaster_encoding::{DecodeError, Result, big24};
 
 use super::super::meta::{EncoderMeta, Max, Store, big_endian};
 use super::super::types::CarbonType;
@@ -127,18 +127,13 @@ impl Integer for i64 {
 }
 
 /// Every stored integer through `change`.
-fn integers<T>(store: Store, bytes: &[u8], mut change: impl FnMut(i64) -> T) -> Result<Vec<T>> {
+fn integers<T: Copy>(store: Store, bytes: &[u8], mut change: impl FnMut(i64) -> T) -> Result<Vec<T>> {
     Ok(match store {
         Store::Byte => bytes.iter().map(|byte| change(i64::from(byte.cast_signed()))).collect(),
         Store::Short => {
             bytes.as_chunks().0.iter().map(|b| change(i64::from(i16::from_le_bytes(*b)))).collect()
         }
-        Store::ShortInt => bytes
-            .as_chunks::<3>()
-            .0
-            .iter()
-            .map(|[high, middle, low]| change(i64::from(i32::from_be_bytes([*high, *middle, *low, 0]) >> 8)))
-            .collect(),
+        Store::ShortInt => big24::map(bytes, |word| change(i64::from(word.cast_signed() >> 8)))?,
         Store::Int => bytes.as_chunks().0.iter().map(|b| change(i64::from(i32::from_le_bytes(*b)))).collect(),
         Store::Long => bytes.as_chunks().0.iter().map(|b| change(i64::from_le_bytes(*b))).collect(),
         Store::Float | Store::Double | Store::Decimal | Store::ByteArray => {
@@ -316,17 +311,22 @@ impl NumberPage<'_> {
     }
 
     fn decimals(&self, precision: u8, scale: u8) -> Result<ArrayRef> {
-        let limit = power_of_ten(precision);
+        let limit = power_of_ten(precision).unsigned_abs();
         let mut fits = true;
-        let mut check = |value: i128| {
-            fits &= value.unsigned_abs() < limit.unsigned_abs();
-            value
-        };
         let values = if self.meta.store == Store::Decimal {
-            let whole = |bytes: &[u8]| check(big_endian(bytes).unwrap_or(i128::MAX));
+            let whole = |bytes: &[u8]| {
+                let value = big_endian(bytes).unwrap_or(i128::MAX);
+                fits &= value.unsigned_abs() < limit;
+                value
+            };
             arranged(self.bytes.chunks(decimal_width(precision)).map(whole).collect(), self.order)?
         } else {
-            self.decoded(|value| check(i128::from(value)))?
+            // A limit beyond 64 bits is beyond every integer.
+            let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+            self.decoded(|value| {
+                fits &= value.unsigned_abs() < limit;
+                i128::from(value)
+            })?
         };
         if !fits {
             let expected = format!("decimals of at most {precision} digits");

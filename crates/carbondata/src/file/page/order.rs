@@ -11,26 +11,25 @@ fn numbers(bytes: &[u8], what: &'static str) -> Result<impl ExactSizeIterator<It
     }
 }
 
-/// For each value of the rows, which of the `stored` values it is; pairs of start and count.
-pub(crate) fn expand_runs(page: &[u8], stored: usize, max_rows: usize) -> Result<Vec<u32>> {
+/// Each stored value as often as its run is long; pairs of start and count.
+pub(crate) fn expand_runs<T: Copy>(page: &[u8], stored: &[T], max_rows: usize) -> Result<Vec<T>> {
     let numbers = numbers(page, "run lengths of two bytes")?;
-    if numbers.len() != stored.saturating_mul(2) {
-        let expected = format!("runs of {stored} values");
+    if numbers.len() != stored.len().saturating_mul(2) {
+        let expected = format!("runs of {} values", stored.len());
         return Err(DecodeError::new(0, expected, format!("{} bytes", page.len())));
     }
     let total: usize = numbers.clone().skip(1).step_by(2).map(usize::from).sum();
     if total > max_rows {
         return Err(DecodeError::new(0, format!("runs of at most {max_rows} rows"), total.to_string()));
     }
-    let mut places = Vec::with_capacity(total);
-    for (value, count) in (0u32..).zip(numbers.skip(1).step_by(2)) {
+    let mut values = Vec::with_capacity(total);
+    for (number, (value, count)) in stored.iter().zip(numbers.skip(1).step_by(2)).enumerate() {
         if count == 0 {
-            let at = usize::try_from(value).unwrap_or_default().saturating_mul(4);
-            return Err(DecodeError::new(at, "a run of at least one row", "none"));
+            return Err(DecodeError::new(number.saturating_mul(4), "a run of at least one row", "none"));
         }
-        places.extend(std::iter::repeat_n(value, usize::from(count)));
+        values.extend(std::iter::repeat_n(*value, usize::from(count)));
     }
-    Ok(places)
+    Ok(values)
 }
 
 /// For each of `rows` rows, which of the stored values it has.
@@ -106,17 +105,17 @@ mod tests {
 
     #[test]
     fn runs_repeat_values() {
-        assert_eq!(expand_runs(&be(&[0, 2, 2, 1, 3, 3]), 3, 6).unwrap(), [0, 0, 1, 2, 2, 2]);
-        assert!(expand_runs(&be(&[0, 2, 2, 1]), 3, 6).is_err());
-        assert!(expand_runs(&be(&[0, 2, 2, 0]), 2, 6).is_err());
-        assert!(expand_runs(&be(&[0, 2, 2, 9]), 2, 6).is_err());
+        assert_eq!(expand_runs(&be(&[0, 2, 2, 1, 3, 3]), b"abc", 6).unwrap(), b"aabccc");
+        assert!(expand_runs(&be(&[0, 2, 2, 1]), b"abc", 6).is_err());
+        assert!(expand_runs(&be(&[0, 2, 2, 0]), b"ab", 6).is_err());
+        assert!(expand_runs(&be(&[0, 2, 2, 9]), b"ab", 6).is_err());
     }
 
     proptest! {
         #[test]
         fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60), rows in 0usize..40) {
             let _ = row_order(&bytes, rows);
-            let _ = expand_runs(&bytes, rows, 1000);
+            let _ = expand_runs(&bytes, &vec![0; rows], 1000);
         }
     }
 }

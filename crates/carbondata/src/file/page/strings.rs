@@ -6,10 +6,11 @@ use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMillisecondType,
 };
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Decimal128Array, PrimitiveArray};
-use arrow_buffer::{Buffer, NullBuffer};
-use pilaster_core::views::{ByteKind, view_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use pilaster_core::views::{ByteKind, prefixed_array};
 use pilaster_core::{Error, Result};
 use pilaster_encoding::DecodeError;
+use pilaster_encoding::prefixed::{BigU16, BigU32, next_behind};
 
 use super::super::meta::big_endian;
 use super::super::types::CarbonType;
@@ -19,13 +20,6 @@ pub(crate) const NULL_MARKER: &[u8] = b"@NU#LL$!";
 /// Dates are stored as days since 1970 plus this.
 pub(crate) const DATE_BASE: i32 = 1_073_741_823;
 
-/// Values back to back, with where each begins and the last ends.
-#[derive(Debug)]
-pub(crate) struct Strings {
-    pub values: Vec<u8>,
-    pub offsets: Vec<u32>,
-}
-
 /// How long the length before each value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LengthWidth {
@@ -33,59 +27,48 @@ pub(crate) enum LengthWidth {
     Four,
 }
 
-impl Strings {
-    /// Reads values with their lengths, big-endian, up to the end of `bytes`.
-    pub fn parse(bytes: &[u8], width: LengthWidth, rows: Option<usize>) -> Result<Self, DecodeError> {
-        let mut values = Vec::with_capacity(bytes.len());
-        let mut offsets = Vec::with_capacity(rows.unwrap_or_default().min(bytes.len()).saturating_add(1));
-        offsets.push(0);
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let at = bytes.len().saturating_sub(rest.len());
-            let cut = || DecodeError::new(at, "a value with its length", "the end of the page");
-            let (length, after) = match width {
-                LengthWidth::Two => {
-                    let (length, after) = rest.split_first_chunk().ok_or_else(cut)?;
-                    (u32::from(u16::from_be_bytes(*length)), after)
-                }
-                LengthWidth::Four => {
-                    let (length, after) = rest.split_first_chunk().ok_or_else(cut)?;
-                    (u32::from_be_bytes(*length), after)
-                }
-            };
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            let (value, after) = after.split_at_checked(length).ok_or_else(cut)?;
-            values.extend_from_slice(value);
-            offsets.push(u32::try_from(values.len()).map_err(|_| cut())?);
-            rest = after;
+/// Values with their lengths, big-endian, up to the end of `bytes`, as an array of the column's type; of at most `most`, if
+/// that is known. Nulls are told by their content.
+pub(crate) fn array(
+    bytes: Buffer,
+    width: LengthWidth,
+    carbon_type: CarbonType,
+    most: Option<usize>,
+) -> Result<ArrayRef> {
+    let views = |kind: ByteKind, null: Option<&[u8]>| match width {
+        LengthWidth::Two => prefixed_array::<BigU16>(kind, bytes.clone(), most, null),
+        LengthWidth::Four => prefixed_array::<BigU32>(kind, bytes.clone(), most, null),
+    };
+    match carbon_type {
+        CarbonType::String => views(ByteKind::Text, Some(NULL_MARKER)),
+        // Null and empty are one value here, and CarbonData reads it as empty.
+        CarbonType::Varchar => views(ByteKind::Text, None),
+        CarbonType::Binary => views(ByteKind::Binary, Some(&[])),
+        other => Slices::parse(&bytes, width)?.array(other),
+    }
+}
+
+/// Values of types that have a fixed width in Arrow.
+struct Slices<'a>(Vec<&'a [u8]>);
+
+impl<'a> Slices<'a> {
+    fn parse(bytes: &'a [u8], width: LengthWidth) -> Result<Self, DecodeError> {
+        let (mut values, mut pos) = (Vec::new(), 0);
+        while pos < bytes.len() {
+            values.push(match width {
+                LengthWidth::Two => next_behind::<BigU16>(bytes, &mut pos)?,
+                LengthWidth::Four => next_behind::<BigU32>(bytes, &mut pos)?,
+            });
         }
-        Ok(Self { values, offsets })
+        Ok(Self(values))
     }
 
-    pub fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
+    fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.0.iter().copied()
     }
 
-    fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.offsets.windows(2).map(|pair| match pair {
-            [start, end] => self.values.get(*start as usize..*end as usize).unwrap_or_default(),
-            _ => &[],
-        })
-    }
-
-    /// The values as an array of the column's type; nulls are told by their content.
-    pub fn into_array(self, carbon_type: CarbonType) -> Result<ArrayRef> {
+    fn array(&self, carbon_type: CarbonType) -> Result<ArrayRef> {
         match carbon_type {
-            CarbonType::String => {
-                let nulls = nulls(self.iter().map(|value| value != NULL_MARKER));
-                self.views(ByteKind::Text, nulls)
-            }
-            // Null and empty are one value here, and CarbonData reads it as empty.
-            CarbonType::Varchar => self.views(ByteKind::Text, None),
-            CarbonType::Binary => {
-                let nulls = nulls(self.iter().map(|value| !value.is_empty()));
-                self.views(ByteKind::Binary, nulls)
-            }
             CarbonType::Date => self.dates(),
             CarbonType::Decimal { precision, scale } => self.decimals(precision, scale),
             CarbonType::Byte => self.texts_of_numbers(),
@@ -100,10 +83,6 @@ impl Strings {
             }
             other => Err(Error::corrupt("a type that is stored as bytes", format!("{other:?}"))),
         }
-    }
-
-    fn views(self, kind: ByteKind, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        view_array(kind, Buffer::from_vec(self.values), &self.offsets, nulls)
     }
 
     fn integer_values<T: ArrowPrimitiveType, const N: usize>(
@@ -194,10 +173,13 @@ pub(crate) fn decimal(stored: u8, unscaled: &[u8], precision: u8, scale: u8) -> 
     value.filter(|value| value.unsigned_abs() < limit.unsigned_abs()).ok_or_else(refused)
 }
 
+/// The largest surrogate of null.
+const NULL_SURROGATE: i32 = 1;
+
 /// Days since 1970; `None` for the surrogates of null.
 pub(crate) fn surrogate_days(surrogate: i32) -> Result<Option<i32>> {
     match surrogate {
-        0 | 1 => Ok(None),
+        0..=NULL_SURROGATE => Ok(None),
         2.. => Ok(Some(surrogate.wrapping_sub(DATE_BASE))),
         _ => Err(Error::corrupt("the surrogate of a date", surrogate)),
     }
@@ -209,13 +191,16 @@ pub(crate) fn date_page(bytes: &[u8]) -> Result<ArrayRef> {
     if !rest.is_empty() {
         return Err(Error::corrupt("dates of 4 bytes", format!("{} bytes", bytes.len())));
     }
-    let dates = surrogates.iter().map(|bytes| surrogate_days(i32::from_be_bytes(*bytes)));
-    Ok(Arc::new(dates.collect::<Result<Date32Array>>()?))
-}
-
-fn nulls(is_value: impl ExactSizeIterator<Item = bool>) -> Option<NullBuffer> {
-    let nulls = NullBuffer::from_iter(is_value);
-    (nulls.null_count() > 0).then_some(nulls)
+    let surrogates = surrogates.iter().map(|bytes| i32::from_be_bytes(*bytes));
+    // No early exit, so that the loop is vectorised.
+    let least = surrogates.clone().fold(i32::MAX, i32::min);
+    let first = surrogate_days(least)?;
+    let days: Vec<i32> = surrogates.clone().map(|surrogate| surrogate.wrapping_sub(DATE_BASE)).collect();
+    let nulls = first.is_none().then(|| {
+        let is_date: Vec<bool> = surrogates.map(|surrogate| surrogate > NULL_SURROGATE).collect();
+        NullBuffer::new(BooleanBuffer::from(is_date))
+    });
+    Ok(Arc::new(Date32Array::new(days.into(), nulls)))
 }
 
 #[cfg(test)]
@@ -228,11 +213,11 @@ mod tests {
     #[test]
     fn the_marker_is_null_and_empty_is_not() {
         let bytes = b"\0\x01a\0\x08@NU#LL$!\0\0";
-        let strings = Strings::parse(bytes, LengthWidth::Two, Some(3)).unwrap();
-        let array = strings.into_array(CarbonType::String).unwrap();
+        let array = array(bytes.into(), LengthWidth::Two, CarbonType::String, Some(3)).unwrap();
         assert_eq!(array.as_string_view().iter().collect::<Vec<_>>(), [Some("a"), None, Some("")]);
-        let strings = Strings::parse(&[0, 0, 0, 1, 0xff, 0, 0, 0, 0], LengthWidth::Four, None).unwrap();
-        let array = strings.into_array(CarbonType::Binary).unwrap();
+        let bytes = [0, 0, 0, 1, 0xff, 0, 0, 0, 0];
+        let array =
+            super::array(bytes.as_slice().into(), LengthWidth::Four, CarbonType::Binary, None).unwrap();
         assert_eq!(array.as_binary_view().iter().collect::<Vec<_>>(), [Some(&[0xff][..]), None]);
     }
 
@@ -240,18 +225,29 @@ mod tests {
     fn children_of_dates_and_decimals() {
         let date = ((DATE_BASE + 3) ^ i32::MIN).to_be_bytes();
         let bytes = [&[0, 0, 0, 4][..], &date, &[0, 0, 0, 0]].concat();
-        let array =
-            Strings::parse(&bytes, LengthWidth::Four, None).unwrap().into_array(CarbonType::Date).unwrap();
+        let array = array(bytes.into(), LengthWidth::Four, CarbonType::Date, None).unwrap();
         assert_eq!(array.as_primitive::<Date32Type>().iter().collect::<Vec<_>>(), [Some(3), None]);
         let bytes = [0, 2, 1, 0x0f, 0, 3, 3, 0x03, 0xe8, 0, 0];
         let decimal = CarbonType::Decimal { precision: 4, scale: 2 };
-        let array = Strings::parse(&bytes, LengthWidth::Two, None).unwrap().into_array(decimal).unwrap();
+        let array = super::array(bytes.as_slice().into(), LengthWidth::Two, decimal, None).unwrap();
         assert_eq!(
             array.as_primitive::<Decimal128Type>().iter().collect::<Vec<_>>(),
             [Some(150), Some(100), None]
         );
-        let inexact = Strings::parse(&[0, 2, 3, 0x0f], LengthWidth::Two, None).unwrap();
-        assert!(inexact.into_array(decimal).is_err());
+        let inexact = [0, 2, 3, 0x0f];
+        assert!(super::array(inexact.as_slice().into(), LengthWidth::Two, decimal, None).is_err());
+    }
+
+    #[test]
+    fn pages_of_dates_have_two_surrogates_of_null() {
+        let page = |surrogates: &[i32]| surrogates.iter().flat_map(|s| s.to_be_bytes()).collect::<Vec<_>>();
+        let array = date_page(&page(&[DATE_BASE, 1, DATE_BASE - 2, 0])).unwrap();
+        let dates: Vec<_> = array.as_primitive::<Date32Type>().iter().collect();
+        assert_eq!(dates, [Some(0), None, Some(-2), None]);
+        assert_eq!(date_page(&page(&[DATE_BASE, 2])).unwrap().null_count(), 0);
+        assert_eq!(date_page(&[]).unwrap().len(), 0);
+        assert!(date_page(&page(&[DATE_BASE, -1])).is_err());
+        assert!(date_page(&[0; 5]).is_err());
     }
 
     proptest! {
@@ -262,9 +258,7 @@ mod tests {
                     CarbonType::String, CarbonType::Varchar, CarbonType::Binary, CarbonType::Date, CarbonType::Int,
                     CarbonType::Boolean, CarbonType::Byte, CarbonType::Decimal { precision: 9, scale: 3 },
                 ] {
-                    if let Ok(strings) = Strings::parse(&bytes, width, None) {
-                        let _ = strings.into_array(carbon_type);
-                    }
+                    let _ = array(bytes.clone().into(), width, carbon_type, None);
                 }
             }
             let _ = date_page(&bytes);

@@ -2,24 +2,26 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{Array, ArrayRef, UInt32Array};
-use arrow_buffer::NullBuffer;
+use arrow_array::{Array, ArrayRef, UInt32Array, make_array, new_null_array};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_ord::cmp;
+use pilaster_core::views::gather;
 use pilaster_core::{CompareOp, Error, Limits, Literal, Result};
+use pilaster_encoding::big24;
 use pilaster_encoding::codec::Codec;
 
 use super::super::meta::{EncoderMeta, PLAIN_LONG_VALUE};
 use super::super::types::CarbonType;
-use super::strings::{LengthWidth, Strings};
+use super::strings::{self, LengthWidth};
 use crate::messages::DictionaryChunk;
 
 /// The code of null.
-const NULL_CODE: u32 = 1;
+const NULL_CODE: usize = 1;
 
 /// Words, and which of them a code stands for.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// The words in the order of their codes.
+    /// The words in the order of their codes. That of null is null; if no code in use is, it is the last one.
     pub array: ArrayRef,
     /// For each code its word, counted from one; 0 for codes that are not in use.
     places: Vec<u32>,
@@ -68,7 +70,6 @@ impl Words {
             Some(meta) if meta.column_type == PLAIN_LONG_VALUE => LengthWidth::Four,
             _ => LengthWidth::Two,
         };
-        let strings = Strings::parse(&words, width, None)?;
         let mut places = vec![0u32; bits.len().saturating_mul(8)];
         let mut count = 0u32;
         for (code, place) in places.iter_mut().enumerate() {
@@ -77,16 +78,39 @@ impl Words {
                 *place = count;
             }
         }
-        if usize::try_from(count) != Ok(strings.len()) {
-            return Err(Error::corrupt(format!("{count} words, as many as codes"), strings.len()));
+        let array = strings::array(words.into(), width, carbon_type, None)?;
+        if usize::try_from(count) != Ok(array.len()) {
+            return Err(Error::corrupt(format!("{count} words, as many as codes"), array.len()));
         }
-        Ok(Self { array: strings.into_array(carbon_type)?, places, known: Mutex::default() })
+        Self::new(array, places)
     }
 
     /// The words of a whole table: the first has code 1.
-    pub fn of_table(array: ArrayRef) -> Self {
+    pub fn of_table(array: ArrayRef) -> Result<Self> {
         let count = u32::try_from(array.len()).unwrap_or(u32::MAX);
-        Self { array, places: (0..=count).collect(), known: Mutex::default() }
+        Self::new(array, (0..=count).collect())
+    }
+
+    /// Makes the word of null null, whatever it says, so that codes need no nulls of their own.
+    fn new(mut array: ArrayRef, mut places: Vec<u32>) -> Result<Self> {
+        places.resize(places.len().max(NULL_CODE.saturating_add(1)), 0);
+        let Some(place) = places.get_mut(NULL_CODE) else {
+            return Err(Error::invalid("words without a place for null"));
+        };
+        match usize::try_from(place.wrapping_sub(1)).ok().filter(|word| *word < array.len()) {
+            Some(word) if array.is_valid(word) => {
+                let is_other = BooleanBuffer::collect_bool(array.len(), |other| other != word);
+                let nulls = NullBuffer::union(Some(&NullBuffer::new(is_other)), array.nulls());
+                array = make_array(array.to_data().into_builder().nulls(nulls).build()?);
+            }
+            Some(_) => {}
+            None => {
+                let null = new_null_array(array.data_type(), 1);
+                array = arrow_select::concat::concat(&[&array, &null])?;
+                *place = u32::try_from(array.len()).unwrap_or(u32::MAX);
+            }
+        }
+        Ok(Self { array, places, known: Mutex::default() })
     }
 
     /// Which codes have a word for which a comparison is true, or with none which have a null; `None` if words cannot be
@@ -119,11 +143,11 @@ impl Words {
             Some(_) => return None,
             None => None,
         };
-        let is_match = |code: usize, place: u32| {
+        let is_match = |place: u32| {
             let Some(word) = place.checked_sub(1).and_then(|word| usize::try_from(word).ok()) else {
                 return false;
             };
-            let is_null = u32::try_from(code) == Ok(NULL_CODE) || self.array.is_null(word);
+            let is_null = self.array.is_null(word);
             match &found {
                 Some(found) => !is_null && found.is_valid(word) && found.value(word),
                 None => is_null,
@@ -131,43 +155,64 @@ impl Words {
         };
         let mut counts = Vec::with_capacity(self.places.len().saturating_add(1));
         let mut count = 0u32;
-        for (code, place) in self.places.iter().enumerate() {
+        for place in &self.places {
             counts.push(count);
-            count = count.saturating_add(u32::from(is_match(code, *place)));
+            count = count.saturating_add(u32::from(is_match(*place)));
         }
         counts.push(count);
         Some(Counts(counts))
     }
 
-    /// Which word each code stands for; null for null.
-    pub fn keys(&self, codes: impl ExactSizeIterator<Item = u32>) -> Result<UInt32Array> {
-        let mut keys = Vec::with_capacity(codes.len());
-        let mut is_value = Vec::with_capacity(codes.len());
-        let has_nulls = self.array.null_count() > 0;
-        for code in codes {
-            let place = usize::try_from(code).ok().and_then(|code| self.places.get(code).copied());
-            let word = match place.unwrap_or(0).checked_sub(1) {
-                Some(word) => word,
-                None if code == NULL_CODE => 0,
-                None => return Err(Error::corrupt("a code of the dictionary", code)),
-            };
-            keys.push(word);
-            let is_null = code == NULL_CODE || (has_nulls && self.array.is_null(word as usize));
-            is_value.push(!is_null);
+    /// The word that a code stands for, [`NO_KEY`] if none.
+    #[inline]
+    fn key(&self, code: u32) -> u32 {
+        self.places.get(code as usize).copied().unwrap_or(0).wrapping_sub(1)
+    }
+
+    /// Which word each code stands for.
+    pub fn keys(&self, codes: &[u32]) -> Result<Vec<u32>> {
+        let keys: Vec<u32> = codes.iter().map(|code| self.key(*code)).collect();
+        match keys.iter().zip(codes).find(|(key, _)| **key == NO_KEY) {
+            Some((_, code)) => Err(Error::corrupt("a code of the dictionary", code)),
+            None => Ok(keys),
         }
-        let nulls = NullBuffer::from(is_value);
-        let nulls = (nulls.null_count() > 0).then_some(nulls);
-        Ok(UInt32Array::new(keys.into(), nulls))
+    }
+
+    /// Which word each code of a page stands for.
+    pub fn stored_keys(&self, bytes: &[u8], code_bytes: usize) -> Result<Vec<u32>> {
+        if code_bytes != LOCAL_CODE_BYTES {
+            return self.keys(&codes(bytes, code_bytes)?);
+        }
+        let mut largest = 0;
+        let keys = big24::map(bytes, |word| {
+            let key = self.key(word >> 8);
+            largest = largest.max(key);
+            key
+        })?;
+        // That some code has no word is seen at the end, which one by looking again.
+        if largest == NO_KEY { self.keys(&codes(bytes, code_bytes)?) } else { Ok(keys) }
+    }
+
+    /// `keys` as the keys of an Arrow dictionary of these words, null for the words that are.
+    pub fn nullable_keys(&self, keys: ScalarBuffer<u32>) -> UInt32Array {
+        let nulls = self.array.nulls().filter(|nulls| nulls.null_count() > 0).map(|words| {
+            let is_word = |row: usize| keys.get(row).is_some_and(|key| words.is_valid(*key as usize));
+            NullBuffer::new(BooleanBuffer::collect_bool(keys.len(), is_word))
+        });
+        UInt32Array::new(keys, nulls.filter(|nulls| nulls.null_count() > 0))
     }
 
     /// The words of `keys`.
-    pub fn values(&self, keys: &UInt32Array) -> Result<ArrayRef> {
-        Ok(arrow_select::take::take(&self.array, keys, None)?)
+    pub fn values(&self, keys: ScalarBuffer<u32>) -> Result<ArrayRef> {
+        gather(&self.array, keys)
     }
 }
 
 /// Bytes of a code in a local dictionary.
-pub(crate) const LOCAL_CODE_BYTES: usize = 3;
+pub(crate) const LOCAL_CODE_BYTES: usize = big24::WIDTH;
+
+/// What stands for no word.
+const NO_KEY: u32 = u32::MAX;
 
 /// Codes of `width` bytes, big-endian.
 pub(crate) fn codes(bytes: &[u8], width: usize) -> Result<Vec<u32>> {
@@ -175,8 +220,7 @@ pub(crate) fn codes(bytes: &[u8], width: usize) -> Result<Vec<u32>> {
         return Err(Error::corrupt(format!("codes of {width} bytes"), format!("{} bytes", bytes.len())));
     }
     if width == LOCAL_CODE_BYTES {
-        let (codes, _) = bytes.as_chunks::<3>();
-        return Ok(codes.iter().map(|[a, b, c]| u32::from_be_bytes([0, *a, *b, *c])).collect());
+        return Ok(big24::map(bytes, |word| word >> 8)?);
     }
     let code = |bytes: &[u8]| bytes.iter().fold(0u32, |code, byte| (code << 8) | u32::from(*byte));
     Ok(bytes.chunks(width).map(code).collect())

@@ -6,11 +6,11 @@ use arrow_array::{Array, ArrayRef};
 use pilaster_core::{Error, Result};
 
 use super::super::meta::{column_type, decimal_bytes};
+use super::super::page::encoding;
 use super::super::page::numbers::power_of_ten;
 use super::super::page::order::expand_runs;
 use super::super::page::strings::{DATE_BASE, LengthWidth, NULL_MARKER};
 use super::super::page::words::{self, LOCAL_CODE_BYTES};
-use super::super::page::{encoding, through};
 use super::super::types::CarbonType;
 use super::bounds::Bounds;
 use super::chunk::ChunkWriter;
@@ -251,8 +251,7 @@ impl ChunkWriter {
 /// Codes without runs.
 fn unrolled(parts: &PageParts) -> Result<PageParts> {
     let entries = words::codes(&parts.data, LOCAL_CODE_BYTES)?;
-    let places = expand_runs(&parts.runs, entries.len(), usize::MAX)?;
-    let rows = through(&places, &entries)?;
+    let rows = expand_runs(&parts.runs, &entries, usize::MAX)?;
     let data = rows.iter().flat_map(|code| code.to_be_bytes().into_iter().skip(1)).collect();
     Ok(PageParts { data, ..PageParts::default() })
 }

@@ -228,7 +228,7 @@ pub(super) fn stored_codes(
     let data = codec.decompress_sized(data, rows.saturating_mul(LOCAL_CODE_BYTES))?;
     let mut stored = codes(&data, LOCAL_CODE_BYTES)?;
     if !runs.is_empty() {
-        stored = through(&expand_runs(runs, stored.len(), rows)?, &stored)?;
+        stored = expand_runs(runs, &stored, rows)?;
     }
     if !row_ids.is_empty() {
         stored = through(&row_order(row_ids, rows)?, &stored)?;
