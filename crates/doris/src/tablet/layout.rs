@@ -3,8 +3,10 @@
 //! ```text
 //! <storage root>/data/<shard>/<tablet id>/<schema hash>/<rowset id>_<segment>.dat, with <storage root>/meta
 //! <anything>/<tablet id>/<schema hash>/<tablet id>.hdr, <rowset id>_<segment>.dat
-//! <repository>/…/__<tablet id>/__<tablet id>.hdr.<md5>, __<rowset id>_<segment>.dat.<md5>
+//! <repository>/…/__<tablet id>/<tablet id>.hdr.<md5>, <rowset id>_<segment>.dat.<md5>
 //! ```
+//!
+//! Names in a repository end with the MD5 of the content; a mark `__` before them, as folders have it, is taken off too.
 
 use std::collections::HashMap;
 use std::fs;
@@ -36,6 +38,8 @@ pub struct TabletFolder {
     pub path: PathBuf,
     /// Files by their name in Doris: the names of a repository carry a mark and a checksum.
     pub files: HashMap<String, PathBuf>,
+    /// Files that stand for the same file of Doris, with different contents.
+    rivals: Vec<(PathBuf, PathBuf)>,
     /// Its metadata, where a database has it and no file.
     stored: Option<Arc<TabletMetaPb>>,
 }
@@ -43,7 +47,8 @@ pub struct TabletFolder {
 impl TabletFolder {
     /// The files of a folder, if the metadata of a tablet is among them.
     pub fn of(path: &Path) -> Option<Self> {
-        let found = Self { path: path.to_path_buf(), files: files_in(path)?, stored: None };
+        let (files, rivals) = files_in(path)?;
+        let found = Self { path: path.to_path_buf(), files, rivals, stored: None };
         [HEADER, JSON_HEADER].iter().any(|ending| found.has(ending)).then_some(found)
     }
 
@@ -54,8 +59,16 @@ impl TabletFolder {
     /// What its metadata file says.
     ///
     /// # Errors
-    /// If there is none, or several, or it is damaged.
+    /// If there is none, or several, or it is damaged, or a file of the folder is there twice with different contents.
     pub fn meta(&self, limits: &Limits) -> Result<TabletMeta> {
+        if let Some((one, other)) = self.rivals.first() {
+            return Err(Error::invalid(format!(
+                "{} and {} are two contents of one file; the backup's job information tells which one belongs to it",
+                one.display(),
+                other.display()
+            ))
+            .at(&self.path.display().to_string(), 0, ""));
+        }
         if let Some(message) = &self.stored {
             let at = self.path.display().to_string();
             return TabletMeta::from_message(message.as_ref().clone()).at(&at, 0, "tablet metadata");
@@ -86,15 +99,19 @@ impl TabletFolder {
     }
 }
 
-/// Files by their name in Doris.
-fn files_in(folder: &Path) -> Option<HashMap<String, PathBuf>> {
-    let mut files = HashMap::new();
+/// Files by their name in Doris, and those of which there is more than one content.
+#[expect(clippy::type_complexity, reason = "two lists, used at two places below")]
+fn files_in(folder: &Path) -> Option<(HashMap<String, PathBuf>, Vec<(PathBuf, PathBuf)>)> {
+    let (mut files, mut rivals) = (HashMap::new(), Vec::new());
     for entry in fs::read_dir(folder).ok()?.flatten() {
         if let Some(name) = entry.file_name().to_str() {
-            files.insert(original_name(name).to_string(), entry.path());
+            let path = entry.path();
+            if let Some(other) = files.insert(checksummed(name).0.to_string(), path.clone()) {
+                rivals.push((other, path));
+            }
         }
     }
-    Some(files)
+    Some((files, rivals))
 }
 
 /// The tablets that the database of a storage root knows. Those without a folder have no file left.
@@ -107,20 +124,18 @@ fn stored_tablets(root: &Path, database: &Path, limits: &Limits) -> Result<Vec<T
         let folders = shards.iter().map(|shard| shard.join(id.to_string()).join(&tablet.schema_hash));
         let path = folders.clone().find(|folder| folder.is_dir());
         let path = path.or_else(|| folders.clone().next()).unwrap_or_else(|| root.join("data"));
-        let files = files_in(&path).unwrap_or_default();
-        found.push(TabletFolder { path, files, stored: Some(Arc::new(tablet.message)) });
+        let (files, rivals) = files_in(&path).unwrap_or_default();
+        found.push(TabletFolder { path, files, rivals, stored: Some(Arc::new(tablet.message)) });
     }
     Ok(found)
 }
 
-/// A name as Doris gave it: in a repository it is `__name.md5`.
-fn original_name(name: &str) -> &str {
-    let stored = name.strip_prefix("__").and_then(|rest| rest.rsplit_once('.'));
-    match stored {
-        Some((inner, md5)) if md5.len() == MD5_DIGITS && md5.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            inner
-        }
-        _ => name,
+/// A name as Doris gave it, and the MD5 that a repository puts behind it.
+pub(super) fn checksummed(name: &str) -> (&str, Option<&str>) {
+    let is_md5 = |text: &str| text.len() == MD5_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match name.rsplit_once('.') {
+        Some((inner, md5)) if is_md5(md5) => (inner.strip_prefix("__").unwrap_or(inner), Some(md5)),
+        _ => (name, None),
     }
 }
 
@@ -187,9 +202,22 @@ mod tests {
     #[test]
     fn names_of_a_repository_are_stripped() {
         let md5 = "d41d8cd98f00b204e9800998ecf8427e";
-        assert_eq!(original_name(&format!("__20001.hdr.{md5}")), "20001.hdr");
-        assert_eq!(original_name("20001.hdr"), "20001.hdr");
-        assert_eq!(original_name("__x.dat"), "__x.dat");
+        for stored in [format!("20001.hdr.{md5}"), format!("__20001.hdr.{md5}")] {
+            assert_eq!(checksummed(&stored), ("20001.hdr", Some(md5)));
+        }
+        assert_eq!(checksummed("20001.hdr"), ("20001.hdr", None));
+        assert_eq!(checksummed("__x.dat"), ("__x.dat", None));
+    }
+
+    #[test]
+    fn two_contents_of_one_file_are_not_chosen_from() {
+        let root = tempfile::tempdir().unwrap();
+        for md5 in ["d41d8cd98f00b204e9800998ecf8427e", "0cc175b9c0f1b6a831c399e269772661"] {
+            fs::write(root.path().join(format!("7.hdr.{md5}")), b"").unwrap();
+        }
+        let folder = TabletFolder::of(root.path()).unwrap();
+        let error = folder.meta(&Limits::default()).unwrap_err().to_string();
+        assert!(error.contains("two contents of one file"), "{error}");
     }
 
     #[test]

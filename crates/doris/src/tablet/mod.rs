@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `layout` | where tablets lie |
+//! | `layout`, `digest` | where tablets lie; the checksums in the names of a backup |
 //! | `database` | the metadata of a whole storage root |
 //! | `meta`, `messages`, `json` | the `.hdr` file or its JSON form: schema, rowsets, versions, replaced rows |
 //! | `delete_predicate` | conditions that remove rows of older rowsets |
@@ -13,6 +13,7 @@
 
 mod database;
 mod delete_predicate;
+mod digest;
 mod doubts;
 mod json;
 mod layout;

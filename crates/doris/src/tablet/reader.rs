@@ -15,6 +15,7 @@ use pilaster_core::{
 use roaring::RoaringBitmap;
 
 use super::delete_predicate::{self, Columns};
+use super::digest::StoredDigests;
 use super::layout::{HEADER_PART, TabletFolder};
 use super::meta::{RowsetMeta, TabletMeta};
 use super::scan;
@@ -103,6 +104,8 @@ pub(crate) struct Tablet {
     pub segments: Vec<TabletSegment>,
     /// Segments that are not there or cannot be opened.
     pub lost: Vec<LostSegment>,
+    /// What a backup repository says about its files.
+    digests: StoredDigests,
     limits: Limits,
 }
 
@@ -196,6 +199,7 @@ impl TabletReader {
             arrow,
             segments,
             lost,
+            digests: StoredDigests::of(folder, &rowsets),
             limits: options.limits.clone(),
         })))
     }
@@ -215,6 +219,7 @@ impl TabletReader {
             arrow: Arc::clone(&like.arrow),
             segments: Vec::new(),
             lost: vec![LostSegment { rows: 0..0, error }],
+            digests: StoredDigests::default(),
             limits: like.limits.clone(),
         }))
     }
@@ -401,6 +406,9 @@ impl Dataset for TabletReader {
                     report.findings.push(Finding::from_error(&error, &path.display().to_string(), None));
                 }
             }
+        }
+        if depth >= VerifyDepth::Checksums {
+            report.merge(self.0.digests.verify());
         }
         progress.set_total(self.size_bytes());
         Ok(report)
