@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use arrow_select::concat::concat_batches;
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, VerifyDepth};
@@ -151,6 +151,71 @@ fn an_aggregating_table_aggregates() {
         assert_eq!(rows(newest), owned(&expected));
         assert_eq!(rows(first), owned(&[(1, Some(10), "b"), (2, None, "d"), (3, Some(35), "a")]));
     });
+}
+
+#[test]
+fn opaque_values_of_equal_keys_are_united() {
+    let column = |id: i32, name: &str, kind: &str, union: &str| {
+        format!(r#"{{"unique_id": {id}, "name": "{name}", "type": "{kind}", "aggregation": "{union}"}}"#)
+    };
+    let json = format!(
+        r#"{{"keys_type": "AGG_KEYS", "num_short_key_columns": 1, "columns": [
+            {{"unique_id": 0, "name": "key", "type": "BIGINT", "is_key": true, "length": 8, "index_length": 8}},
+            {}, {}, {}]}}"#,
+        column(1, "quantile", "QUANTILE_STATE", "QUANTILE_UNION"),
+        column(2, "bitmap", "BITMAP", "BITMAP_UNION"),
+        column(3, "hll", "HLL", "HLL_UNION"),
+    );
+    let schema = TabletSchema::parse_json(json.as_bytes()).unwrap();
+    let single = |value: f64| [&b"\0\0\0\x45\x01"[..], &value.to_le_bytes()].concat();
+    let listed = |values: &[f64]| {
+        let values: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        [&b"\0\0\0\x45\x02"[..], &(values.len() as u16 / 8).to_le_bytes(), &values].concat()
+    };
+    let set = |members: &[u32]| {
+        let count = (members.len() as u32).to_le_bytes();
+        let members: Vec<u8> = members.iter().flat_map(|member| member.to_le_bytes()).collect();
+        [&b"\x0c\x01"[..], &count, &members].concat()
+    };
+    let hash = |hash: u64| [&b"\x01\x01"[..], &hash.to_le_bytes()].concat();
+    let register = |register: u8, value: u8| vec![2, 1, 0, 0, 0, register, 0, value];
+    let loads = [
+        (1i64, single(1.0), set(&[7, 9]), hash(0b100 << 14 | 3)),
+        (2, single(2.5), set(&[1]), hash(5)),
+        (1, listed(&[4.0, 3.0]), set(&[9, 11]), register(3, 2)),
+        (1, single(9.0), vec![5, 1, 8, 0, 0, 0, 0, 0, 0, 0], register(4, 1)),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for together in [true, false] {
+        let target = folder.path().join(together.to_string());
+        let mut writer = TabletWriter::create(&target, &schema, &TabletWriteOptions::default()).unwrap();
+        for (key, quantile, bitmap, hll) in &loads {
+            let opaque = |bytes: &[u8]| Arc::new(BinaryArray::from(vec![bytes])) as ArrayRef;
+            let batch = RecordBatch::try_from_iter([
+                ("key", Arc::new(Int64Array::from(vec![*key])) as ArrayRef),
+                ("quantile", opaque(quantile)),
+                ("bitmap", opaque(bitmap)),
+                ("hll", opaque(hll)),
+            ]);
+            writer.write(&batch.unwrap()).unwrap();
+            if !together {
+                writer.finish_rowset().unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        let reader = open(&target, None);
+        let rows = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
+        assert_eq!(rows.num_rows(), 2);
+        let cell =
+            |name: &str, row: usize| rows.column_by_name(name).unwrap().as_binary_view().value(row).to_vec();
+        // From the newest to the oldest.
+        assert_eq!(cell("quantile", 0), listed(&[4.0, 3.0, 9.0, 1.0]));
+        assert_eq!((cell("quantile", 1), cell("hll", 1)), (single(2.5), hash(5)));
+        assert_eq!(cell("hll", 0), [2, 2, 0, 0, 0, 3, 0, 3, 4, 0, 1]);
+        let members = &cell("bitmap", 0)[1..];
+        let members = roaring::RoaringBitmap::deserialize_from(members).unwrap();
+        assert_eq!(members.iter().collect::<Vec<_>>(), [7, 8, 9, 11]);
+    }
 }
 
 #[test]

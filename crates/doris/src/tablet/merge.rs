@@ -221,6 +221,7 @@ impl Merge {
                 let mut united = BinaryViewBuilder::with_capacity(groups.ends.len());
                 for range in groups.ranges() {
                     let mut members = range
+                        .rev()
                         .filter(|member| values.is_valid(*member))
                         .map(|member| values.value(member))
                         .peekable();
