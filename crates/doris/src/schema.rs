@@ -91,6 +91,19 @@ pub struct TabletSchema {
     /// Indexes of columns.
     #[serde(default)]
     pub indexes: Vec<SchemaIndex>,
+    /// Columns that have a sequence of their own, in a unique table that merges when it is read.
+    #[serde(default, rename = "seq_map")]
+    pub sequence_groups: Vec<SequenceGroup>,
+}
+
+/// Columns of a row that are replaced together: of rows of equal keys, those with the largest sequence count.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct SequenceGroup {
+    /// Unique id of the column that decides. It belongs to the group.
+    pub sequence_column: i32,
+    /// Unique ids of the other columns.
+    #[serde(default)]
+    pub columns_in_group: Vec<i32>,
 }
 
 /// An index of a column that the table declares.

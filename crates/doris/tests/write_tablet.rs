@@ -267,6 +267,113 @@ fn a_sequence_column_decides_among_equal_keys() {
     }
 }
 
+/// A row (a, c, d, e, s1, s2) of a table in which s1 decides on c and d, and s2 on e.
+type Grouped = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
+
+fn write_grouped(target: &Path, options: &TabletWriteOptions, loads: &[Vec<Grouped>]) {
+    let column = |id: i32, name: &str, is_key: bool| {
+        format!(
+            r#"{{"unique_id": {id}, "name": "{name}", "type": "BIGINT", "is_key": {is_key}, "is_nullable": {},
+                "length": 8, "index_length": 8, "aggregation": "REPLACE"}}"#,
+            !is_key
+        )
+    };
+    let columns = ["a", "c", "d", "e", "s1", "s2"];
+    let columns: Vec<_> = (0..).zip(columns).map(|(id, name)| column(id, name, id == 0)).collect();
+    let sign = r#"{"unique_id": 6, "name": "__DORIS_DELETE_SIGN__", "type": "TINYINT", "length": 1, "visible": false}"#;
+    let json = format!(
+        r#"{{"keys_type": "UNIQUE_KEYS", "num_short_key_columns": 1, "columns": [{}, {sign}], "seq_map": [
+            {{"sequence_column": 4, "columns_in_group": [1, 2]}}, {{"sequence_column": 5, "columns_in_group": [3]}}]}}"#,
+        columns.join(", ")
+    );
+    let schema = TabletSchema::parse_json(json.as_bytes()).unwrap();
+    let mut writer = TabletWriter::create(target, &schema, options).unwrap();
+    for load in loads {
+        let numbers = |of: fn(&Grouped) -> Option<i64>| {
+            Arc::new(load.iter().map(of).collect::<Int64Array>()) as ArrayRef
+        };
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("a", numbers(|row| Some(row.0)), false),
+            ("c", numbers(|row| row.1), true),
+            ("d", numbers(|row| row.2), true),
+            ("e", numbers(|row| row.3), true),
+            ("s1", numbers(|row| row.4), true),
+            ("s2", numbers(|row| row.5), true),
+        ]);
+        writer.write(&batch.unwrap()).unwrap();
+        writer.finish_rowset().unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn grouped(reader: &TabletReader) -> Vec<Vec<Option<i64>>> {
+    let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
+    let cell = |column: &ArrayRef, row: usize| {
+        column.is_valid(row).then(|| column.as_primitive::<Int64Type>().value(row))
+    };
+    (0..all.num_rows()).map(|row| all.columns().iter().map(|column| cell(column, row)).collect()).collect()
+}
+
+/// The loads and the answers of Doris's own test of sequence mapping, `unique_seq_map_p0`.
+#[test]
+fn columns_of_a_group_are_replaced_by_their_own_sequence() {
+    let (n, s) = (None, Some);
+    let loads = [
+        vec![(1, s(4), s(4), n, s(4), n), (1, s(2), s(2), n, s(2), n), (1, s(3), s(3), n, s(3), n)],
+        vec![(1, s(1), s(1), n, s(1), n)],
+        vec![(1, n, n, s(2), n, s(2))],
+        vec![(1, n, n, s(3), n, s(3))],
+        vec![(2, s(2), s(2), s(2), s(4), s(4))],
+        vec![(2, s(3), s(3), s(3), s(4), s(4))],
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("tablet");
+    write_grouped(&target, &TabletWriteOptions::default(), &loads);
+    let first = [s(1), s(4), s(4), n, s(4), n];
+    let second = [s(2), s(3), s(3), s(3), s(4), s(4)];
+    for (version, expected) in [
+        (2, vec![first]),
+        (3, vec![first]),
+        (4, vec![[s(1), s(4), s(4), s(2), s(4), s(2)]]),
+        (5, vec![[s(1), s(4), s(4), s(3), s(4), s(3)]]),
+        (7, vec![[s(1), s(4), s(4), s(3), s(4), s(3)], second]),
+    ] {
+        assert_eq!(grouped(&open(&target, Some(version))), expected, "version {version}");
+    }
+    // A column is right whether or not its sequence is asked for.
+    let reader = open(&target, None);
+    for names in [&["c"][..], &["e", "d"], &["s2"], &["a"]] {
+        let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
+        for batch in batches(reader.scan().project(names.iter().copied())).unwrap() {
+            for (name, column) in names.iter().zip(batch.columns()) {
+                assert_eq!(column, all.column_by_name(name).unwrap(), "{names:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_the_segments_of_one_rowset_the_newest_decides_whatever_its_sequences() {
+    let s = Some;
+    let load = vec![(1, s(9), s(9), s(1), s(9), s(1)), (1, s(2), s(2), s(7), s(2), s(7))];
+    let folder = tempfile::tempdir().unwrap();
+    for (rows_per_segment, expected) in [
+        // In one segment rows are made one by their sequences.
+        (2, [s(1), s(9), s(9), s(7), s(9), s(7)]),
+        (1, [s(1), s(2), s(2), s(7), s(2), s(7)]),
+    ] {
+        let target = folder.path().join(rows_per_segment.to_string());
+        let options = TabletWriteOptions::default().with_rows_per_segment(rows_per_segment);
+        write_grouped(&target, &options, std::slice::from_ref(&load));
+        assert_eq!(grouped(&open(&target, None)), [expected]);
+        // Against another rowset the sequences count.
+        let target = folder.path().join(format!("{rows_per_segment} and more"));
+        write_grouped(&target, &options, &[load.clone(), vec![(1, s(3), s(3), s(3), s(3), s(3))]]);
+        let expected = if rows_per_segment == 1 { [s(1), s(3), s(3), s(7), s(3), s(7)] } else { expected };
+        assert_eq!(grouped(&open(&target, None)), [expected]);
+    }
+}
+
 #[test]
 fn sorted_rows_go_straight_to_segments() {
     let folder = tempfile::tempdir().unwrap();

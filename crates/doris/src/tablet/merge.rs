@@ -7,6 +7,8 @@
 //! keys is given: none of them can be proven to be what Doris would answer.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,6 +34,8 @@ use crate::schema::{KeysType, SEQUENCE_COLUMN, SchemaColumn, TabletSchema};
 pub(crate) enum Rule {
     /// That of the row that wins.
     Winner,
+    /// That of the row with the largest value in another column.
+    Sequence(usize),
     NewestNonNull,
     Min,
     Max,
@@ -62,6 +66,9 @@ pub(crate) struct Merge {
     merge: keyed::Merge,
     rules: Vec<Rule>,
     sequence: Option<usize>,
+    /// The version of the rowset of each source, where columns have sequences of their own.
+    versions: Vec<i64>,
+    last_source: usize,
     batch_size: usize,
     doubts: Arc<Doubts>,
     /// The key of the last row taken, and whether rows of it are given.
@@ -107,16 +114,34 @@ impl Merge {
             .iter()
             .position(|column| column.name == SEQUENCE_COLUMN)
             .filter(|_| tablet.keys_type == KeysType::Unique);
+        let rule = |column: &&SchemaColumn| match group_sequence(column, tablet) {
+            Some(sequence) => columns
+                .iter()
+                .position(|column| column.unique_id == sequence)
+                .map_or(Rule::Winner, Rule::Sequence),
+            None => Rule::of(column, tablet.keys_type),
+        };
         Self {
-            rules: columns.iter().map(|column| Rule::of(column, tablet.keys_type)).collect(),
+            rules: columns.iter().map(rule).collect(),
             merge: keyed::Merge::new(sources),
             schema,
             sequence,
+            versions: Vec::new(),
+            last_source: 0,
             batch_size,
             doubts,
             last: None,
             unproven: 0,
         }
+    }
+
+    /// Says which sources are segments of one rowset. Of those the newest alone has a say in the sequences of column
+    /// groups: Doris makes one row of them before it looks at any sequence.
+    pub fn with_versions(mut self, versions: Vec<i64>) -> Self {
+        if self.rules.iter().any(|rule| matches!(rule, Rule::Sequence(_))) {
+            self.versions = versions;
+        }
+        self
     }
 
     /// How many keys were left out because rows next to them are lost.
@@ -146,6 +171,8 @@ impl Merge {
         let room = self.batch_size.saturating_sub(groups.ends.len());
         let Some(run) = self.merge.next_run(room)? else { return Ok(()) };
         let batch = groups.batches.number(&run);
+        let replaces_older = is_same_rowset(&self.versions, run.source, self.last_source);
+        self.last_source = run.source;
         let (mut before, mut is_given) = match &self.last {
             Some((key, is_given)) => (Some(key.as_slice()), *is_given),
             None => (None, true),
@@ -158,6 +185,9 @@ impl Merge {
                 self.unproven = self.unproven.saturating_add(u64::from(!is_given));
             }
             if is_given {
+                if replaces_older && !is_first && row == run.rows.start {
+                    groups.members.pop();
+                }
                 groups.push((batch, row), is_first);
             }
             before = Some(key);
@@ -167,29 +197,32 @@ impl Merge {
     }
 
     fn gather(&self, groups: &Groups) -> Result<RecordBatch> {
-        let winners = self.winners(groups)?;
-        let columns = self
-            .rules
-            .iter()
-            .enumerate()
-            .map(|(number, rule)| self.column(number, rule, groups, &winners))
-            .collect::<Result<Vec<_>>>()?;
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
-    }
-
-    /// For each key the member that wins: the largest sequence, else the newest.
-    fn winners(&self, groups: &Groups) -> Result<Vec<usize>> {
-        let Some(sequence) = self.sequence else {
-            return Ok(groups.ends.iter().map(|end| end.saturating_sub(1)).collect());
+        let winners = match self.sequence {
+            Some(sequence) => winners_by(groups, sequence)?,
+            None => groups.ends.iter().map(|end| end.saturating_sub(1)).collect(),
         };
-        let values = all_members(groups, sequence)?;
-        // Of equal sequences the newest wins.
-        best(groups, &values, |order| order != Ordering::Less)
+        let mut by_sequence: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for rule in &self.rules {
+            if let Rule::Sequence(sequence) = rule
+                && let Entry::Vacant(place) = by_sequence.entry(*sequence)
+            {
+                place.insert(winners_by(groups, *sequence)?);
+            }
+        }
+        let columns = self.rules.iter().enumerate().map(|(number, rule)| {
+            let winners = match rule {
+                Rule::Sequence(sequence) => by_sequence.get(sequence).unwrap_or(&winners),
+                _ => &winners,
+            };
+            self.column(number, rule, groups, winners)
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
     fn column(&self, number: usize, rule: &Rule, groups: &Groups, winners: &[usize]) -> Result<ArrayRef> {
         match rule {
-            Rule::Winner => pick(groups, number, winners.iter().copied()),
+            Rule::Winner | Rule::Sequence(_) => pick(groups, number, winners.iter().copied()),
             Rule::NewestNonNull => {
                 let values = all_members(groups, number)?;
                 let newest = groups.ranges().map(|range| {
@@ -234,6 +267,26 @@ impl Merge {
             }
         }
     }
+}
+
+/// Unique id of the column that decides on a column of a group.
+fn group_sequence(column: &SchemaColumn, tablet: &TabletSchema) -> Option<i32> {
+    let merges = tablet.keys_type == KeysType::Unique && !tablet.merge_on_write;
+    let mut groups = tablet.sequence_groups.iter().filter(|_| merges);
+    let group = groups.find(|group| {
+        group.sequence_column == column.unique_id || group.columns_in_group.contains(&column.unique_id)
+    });
+    group.map(|group| group.sequence_column)
+}
+
+/// Whether two different sources are segments of one rowset.
+fn is_same_rowset(versions: &[i64], source: usize, other: usize) -> bool {
+    source != other && versions.get(source).is_some_and(|version| versions.get(other) == Some(version))
+}
+
+/// For each key the member with the largest sequence; of equal ones the newest.
+fn winners_by(groups: &Groups, sequence: usize) -> Result<Vec<usize>> {
+    best(groups, &all_members(groups, sequence)?, |order| order != Ordering::Less)
 }
 
 /// The values of all members of a column.

@@ -113,12 +113,27 @@ pub(crate) struct TabletSchemaPb {
     pub integer_type_default_use_plain_encoding: Option<bool>,
     #[prost(int32, optional, tag = "34")]
     pub binary_plain_encoding_default_impl: Option<i32>,
-    #[prost(bytes = "vec", repeated, tag = "35")]
-    #[serde(skip)]
-    pub seq_map: Vec<Vec<u8>>,
+    #[prost(message, optional, tag = "35")]
+    pub seq_map: Option<ColumnGroupsPb>,
     #[prost(int32, optional, tag = "36")]
     #[serde(skip)]
     pub storage_format: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(crate) struct ColumnGroupsPb {
+    #[prost(message, repeated, tag = "1")]
+    pub cg: Vec<ColumnGroupPb>,
+}
+
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(crate) struct ColumnGroupPb {
+    #[prost(uint32, optional, tag = "1")]
+    pub sequence_column: Option<u32>,
+    #[prost(uint32, repeated, packed = "false", tag = "2")]
+    pub columns_in_group: Vec<u32>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]

@@ -5,7 +5,7 @@
 //! old  = u32 file length | u32 checksum | u32 message length | u32 Adler-32 | u32 0 | TabletMetaPB
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use pilaster_core::{Error, Limits, Result};
 use roaring::RoaringBitmap;
@@ -15,7 +15,7 @@ use super::messages::{
 };
 use super::schema_message;
 use crate::messages;
-use crate::schema::{KeysType, SchemaColumn, TabletSchema};
+use crate::schema::{KeysType, SEQUENCE_COLUMN, SchemaColumn, TabletSchema};
 
 pub(super) const NEW_HEADER_BYTES: usize = 40;
 const OLD_HEADER_BYTES: usize = 20;
@@ -312,10 +312,7 @@ fn parse_rowset(message: &RowsetMetaPb) -> Result<RowsetMeta> {
 }
 
 fn parse_schema(message: &TabletSchemaPb) -> Result<TabletSchema> {
-    if message.seq_map.iter().any(|groups| !groups.is_empty()) {
-        return Err(Error::unsupported("a table with sequence columns of column groups (seq_map)"));
-    }
-    Ok(TabletSchema {
+    let schema = TabletSchema {
         keys_type: match message.keys_type.unwrap_or(0) {
             0 => KeysType::Duplicate,
             1 => KeysType::Unique,
@@ -327,7 +324,30 @@ fn parse_schema(message: &TabletSchemaPb) -> Result<TabletSchema> {
         merge_on_write: false,
         cluster_key_uids: message.cluster_key_uids.clone(),
         ..schema_message::storage_of(message)
-    })
+    };
+    check_groups(&schema)?;
+    Ok(schema)
+}
+
+/// That every group has its sequence column, no column belongs to two, and none is a key.
+fn check_groups(schema: &TabletSchema) -> Result<()> {
+    let mut taken = BTreeSet::new();
+    for group in &schema.sequence_groups {
+        let sequence = group.sequence_column;
+        if !schema.columns.iter().any(|column| column.unique_id == sequence) {
+            return Err(Error::corrupt("the sequence column of a group", format!("no column {sequence}")));
+        }
+        for id in group.columns_in_group.iter().chain([&sequence]) {
+            let is_key = schema.columns.iter().any(|column| column.unique_id == *id && column.is_key);
+            if is_key || !taken.insert(*id) {
+                return Err(Error::corrupt("value columns that belong to one group", format!("column {id}")));
+            }
+        }
+    }
+    if !taken.is_empty() && schema.columns.iter().any(|column| column.name == SEQUENCE_COLUMN) {
+        return Err(Error::corrupt("sequences of a table or of its column groups", "both"));
+    }
+    Ok(())
 }
 
 fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
@@ -357,6 +377,7 @@ fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::SequenceGroup;
     use proptest::prelude::*;
 
     fn rowset(start_version: i64, end_version: i64) -> RowsetMeta {
@@ -384,6 +405,36 @@ mod tests {
         assert_eq!(ids(2).as_deref(), Some("0to1 2to2"));
         assert_eq!(ids(6), None);
         assert_eq!(ids(0), None);
+    }
+
+    #[test]
+    fn groups_of_columns_have_one_sequence_each() {
+        let parse = |columns: &str, groups: &str| {
+            let json = format!(
+                r#"{{"tablet_id": 1, "schema": {{"keys_type": "UNIQUE_KEYS", "column": [
+                    {{"unique_id": 0, "name": "k", "type": "INT", "is_key": true}},
+                    {{"unique_id": 1, "name": "v", "type": "INT"}}, {{"unique_id": 2, "name": "s", "type": "INT"}}
+                    {columns}], "seq_map": {{"cg": [{groups}]}}}}}}"#
+            );
+            Ok::<_, Error>(
+                TabletMeta::parse_json(json.as_bytes(), &Limits::default())?.schema.sequence_groups,
+            )
+        };
+        let group = r#"{"sequence_column": 2, "columns_in_group": [1]}"#;
+        assert_eq!(
+            parse("", group).unwrap(),
+            [SequenceGroup { sequence_column: 2, columns_in_group: vec![1] }]
+        );
+        let table_wide = r#", {"unique_id": 3, "name": "__DORIS_SEQUENCE_COL__", "type": "INT"}"#;
+        for (columns, groups) in [
+            ("", r#"{"sequence_column": 9, "columns_in_group": [1]}"#),
+            ("", r#"{"sequence_column": 2, "columns_in_group": [0]}"#),
+            ("", r#"{"sequence_column": 2, "columns_in_group": [1, 1]}"#),
+            ("", &format!("{group}, {group}")),
+            (table_wide, group),
+        ] {
+            assert!(parse(columns, groups).is_err(), "{columns} {groups}");
+        }
     }
 
     #[test]

@@ -66,7 +66,9 @@ fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<L
     });
     let sources = sources.collect::<Result<Vec<_>>>()?;
     let (schema, batch_size) = (Arc::clone(&plan.narrow), request.batch_size.max(1));
-    Ok(Merge::new(sources, schema, &columns, &tablet.schema, batch_size, Arc::clone(&doubts)))
+    let versions = tablet.segments.iter().map(|segment| segment.version).collect();
+    let merge = Merge::new(sources, schema, &columns, &tablet.schema, batch_size, Arc::clone(&doubts));
+    Ok(merge.with_versions(versions))
 }
 
 /// What is read of each segment, and what is done with it.
@@ -105,6 +107,7 @@ impl Plan {
             if tablet.schema.keys_type == KeysType::Unique {
                 needed.extend(is_named(SEQUENCE_COLUMN));
                 needed.extend(is_named(DELETE_SIGN_COLUMN));
+                needed.extend(sequences_of(tablet, &needed));
             }
         }
         let needed: Vec<usize> = needed.into_iter().collect();
@@ -165,6 +168,18 @@ impl Plan {
             log,
         })
     }
+}
+
+/// The sequence columns of the groups to which some columns belong.
+fn sequences_of(tablet: &Tablet, needed: &BTreeSet<usize>) -> Vec<usize> {
+    let columns = &tablet.schema.columns;
+    let is_needed =
+        |id: &i32| needed.iter().any(|at| columns.get(*at).is_some_and(|column| column.unique_id == *id));
+    let groups = tablet.schema.sequence_groups.iter();
+    let groups = groups.filter(|group| group.columns_in_group.iter().any(is_needed));
+    groups
+        .filter_map(|group| columns.iter().position(|column| column.unique_id == group.sequence_column))
+        .collect()
 }
 
 /// Whether segments may leave out rows by themselves: not where a row that is left out would uncover an older one.

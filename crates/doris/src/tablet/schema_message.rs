@@ -1,9 +1,9 @@
 //! A tablet's schema as a message, and what of a message is about storage.
 
-use super::messages::{ColumnPb, TabletIndexPb, TabletSchemaPb};
+use super::messages::{ColumnGroupPb, ColumnGroupsPb, ColumnPb, TabletIndexPb, TabletSchemaPb};
 use crate::schema::{
     DELETE_SIGN_COLUMN, KeysType, ROW_STORE_COLUMN, SEQUENCE_COLUMN, SKIP_BITMAP_COLUMN, SchemaColumn,
-    SchemaIndex, TabletSchema, VERSION_COLUMN,
+    SchemaIndex, SequenceGroup, TabletSchema, VERSION_COLUMN,
 };
 use crate::segment::{Compression, StorageFormat};
 
@@ -36,6 +36,7 @@ pub(super) fn storage_of(message: &TabletSchemaPb) -> TabletSchema {
         row_store_page_size: size(message.row_store_page_size),
         row_store_column_unique_ids: message.row_store_column_unique_ids.clone(),
         indexes: message.index.iter().map(index_of).collect(),
+        sequence_groups: message.seq_map.iter().flat_map(|groups| &groups.cg).map(group_of).collect(),
         ..TabletSchema::default()
     }
 }
@@ -90,8 +91,23 @@ pub(super) fn schema_message(schema: &TabletSchema) -> TabletSchemaPb {
         is_external_segment_column_meta_used: is_v3.then_some(true),
         integer_type_default_use_plain_encoding: is_v3.then_some(true),
         binary_plain_encoding_default_impl: is_v3.then_some(PLAIN_V3),
-        seq_map: Vec::new(),
+        seq_map: (!schema.sequence_groups.is_empty())
+            .then(|| ColumnGroupsPb { cg: schema.sequence_groups.iter().map(group_message).collect() }),
         storage_format: Some(if is_v3 { 3 } else { 2 }),
+    }
+}
+
+fn group_of(message: &ColumnGroupPb) -> SequenceGroup {
+    SequenceGroup {
+        sequence_column: message.sequence_column.unwrap_or_default().cast_signed(),
+        columns_in_group: message.columns_in_group.iter().map(|id| id.cast_signed()).collect(),
+    }
+}
+
+fn group_message(group: &SequenceGroup) -> ColumnGroupPb {
+    ColumnGroupPb {
+        sequence_column: Some(group.sequence_column.cast_unsigned()),
+        columns_in_group: group.columns_in_group.iter().map(|id| id.cast_unsigned()).collect(),
     }
 }
 
