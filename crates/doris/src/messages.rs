@@ -127,6 +127,8 @@ pub(crate) struct ColumnMetaPb {
 pub(crate) struct VariantStatisticsPb {
     #[prost(btree_map = "string, uint32", tag = "2")]
     pub sparse_column_non_null_size: BTreeMap<String, u32>,
+    #[prost(btree_map = "string, uint32", tag = "3")]
+    pub doc_value_column_non_null_size: BTreeMap<String, u32>,
     #[prost(bool, optional, tag = "4")]
     pub has_nested_group: Option<bool>,
 }

@@ -1,10 +1,14 @@
 //! How a column is described: `ColumnMetaPB`, checked.
 
+use std::collections::BTreeMap;
+
 use pilaster_core::{Error, Limits, Result};
 
 use super::page::PagePointer;
 use super::types::{Compression, Encoding, FieldType};
-use crate::messages::{BTreePb, ColumnMetaPb, IndexedColumnPb, PathInfoPb, ZoneMapPb, required};
+use crate::messages::{
+    BTreePb, ColumnMetaPb, IndexedColumnPb, PathInfoPb, VariantStatisticsPb, ZoneMapPb, required,
+};
 
 /// `BloomFilterIndexPB.algorithm` of filters in blocks of 32 bytes.
 const BLOCK_BLOOM: i32 = 0;
@@ -43,6 +47,8 @@ pub struct ColumnMeta {
     pub function_name: Option<String>,
     /// Where in which VARIANT the column belongs.
     pub path: Option<VariantPath>,
+    /// How many rows have each path of a map of a VARIANT, as far as the file says.
+    pub(crate) path_counts: BTreeMap<String, u32>,
     pub(crate) ordinal_index: Option<TreeMeta>,
     pub(crate) zone_map: Option<ZoneMapMeta>,
     pub(crate) bloom: Option<BloomMeta>,
@@ -141,6 +147,12 @@ impl VariantPath {
     }
 }
 
+/// A map is of one kind, and fills one of the lists.
+fn path_counts(message: &VariantStatisticsPb) -> BTreeMap<String, u32> {
+    let (sparse, doc) = (&message.sparse_column_non_null_size, &message.doc_value_column_non_null_size);
+    sparse.iter().chain(doc).map(|(path, count)| (path.clone(), *count)).collect()
+}
+
 /// Unique ids are signed in one message and unsigned in another.
 fn signed(unique_id: u32) -> i32 {
     unique_id.cast_signed()
@@ -193,6 +205,7 @@ impl ColumnMeta {
             frac: message.frac,
             function_name: message.function_name.clone(),
             path: message.column_path_info.as_ref().map(VariantPath::parse),
+            path_counts: message.variant_statistics.as_ref().map(path_counts).unwrap_or_default(),
             ordinal_index: None,
             zone_map: None,
             bloom: None,

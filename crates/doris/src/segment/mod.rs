@@ -47,6 +47,8 @@ mod structure;
 mod types;
 mod variant;
 mod variant_cell;
+#[cfg(test)]
+mod variant_tests;
 mod verify;
 pub mod write;
 mod zone_map;

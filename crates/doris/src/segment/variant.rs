@@ -3,10 +3,13 @@
 //! ```text
 //! root          JSONB of what is in no subcolumn, or nothing; its nulls are those of the whole value
 //! subcolumns    one for each frequent path, of the path's own type; null where the value lacks the path
-//! sparse, doc   MAP<path, cell> of all other paths
+//! sparse        MAP<path, cell> of all other paths, in one column or in several buckets
+//! doc           MAP<path, cell> of all paths, those of subcolumns too, in buckets; there is either this or sparse
 //! ```
 //!
-//! A row is put together again: the root's document, every subcolumn at its path, every entry of the maps.
+//! A row is put together again: the root's document, every subcolumn at its path, every entry of the maps. Where a map of
+//! documents and a subcolumn have the same path, the map has what was loaded, and the subcolumn has it in a type that fits
+//! all rows.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,7 +42,29 @@ const DOC_KEY: &str = "__DORIS_VARIANT_DOC_VALUE__";
 pub(crate) struct Variant {
     root: Arc<PagedColumn>,
     pub subcolumns: Vec<Subcolumn>,
-    maps: Vec<Column>,
+    maps: Vec<PathMap>,
+}
+
+/// Paths without a column of their own.
+#[derive(Debug)]
+struct PathMap {
+    column: Column,
+    is_sparse: bool,
+    /// Its paths; `None` if the file does not say all of them.
+    paths: Option<Vec<String>>,
+}
+
+impl PathMap {
+    /// Whether a value at `path` may be inside, or one below it.
+    fn may_hold(&self, path: &str) -> bool {
+        let holds = |known: &String| match known.strip_prefix(path) {
+            // A subcolumn has what a map of documents repeats.
+            Some("") => self.is_sparse,
+            Some(rest) => rest.starts_with('.'),
+            None => false,
+        };
+        self.paths.as_ref().is_none_or(|paths| paths.iter().any(holds))
+    }
 }
 
 /// A path with a column of its own.
@@ -72,7 +97,11 @@ impl Variant {
             }
             match path.keys.first().map(String::as_str) {
                 None => return Err(Error::corrupt("a path inside the VARIANT", "an empty one")),
-                Some(SPARSE_KEY | DOC_KEY) => variant.maps.push(build_map(store, part)?),
+                Some(key @ (SPARSE_KEY | DOC_KEY)) => variant.maps.push(PathMap {
+                    column: build_map(store, part)?,
+                    is_sparse: key == SPARSE_KEY,
+                    paths: all_paths(part),
+                }),
                 Some(_) => variant.subcolumns.push(Subcolumn {
                     keys: path.keys.clone(),
                     column: Column::build(store, part, None)?,
@@ -89,8 +118,11 @@ impl Variant {
         Ok(variant)
     }
 
-    /// The typed column of a path, if it is one column and nothing below the path has another.
+    /// The typed column of a path, if it is one column and nothing else is at the path or below it.
     pub fn typed(&self, keys: &[String]) -> Option<&Column> {
+        if self.maps.iter().any(|map| map.may_hold(&keys.join("."))) {
+            return None;
+        }
         let mut below = self.subcolumns.iter().filter(|subcolumn| subcolumn.keys.starts_with(keys));
         match (below.next(), below.next()) {
             (Some(only), None) if only.keys == keys => Some(&only.column),
@@ -100,8 +132,16 @@ impl Variant {
 
     pub fn paged(&self) -> Vec<&Arc<PagedColumn>> {
         let subcolumns = self.subcolumns.iter().flat_map(|subcolumn| subcolumn.column.paged());
-        [&self.root].into_iter().chain(subcolumns).chain(self.maps.iter().flat_map(Column::paged)).collect()
+        let maps = self.maps.iter().flat_map(|map| map.column.paged());
+        [&self.root].into_iter().chain(subcolumns).chain(maps).collect()
     }
+}
+
+/// The paths of a map, if those that the file counts are all: Doris leaves out some where there are very many.
+fn all_paths(part: &ColumnMeta) -> Option<Vec<String>> {
+    let entries = part.children.first().map_or(0, |keys| keys.num_rows);
+    let counted: u64 = part.path_counts.values().map(|count| u64::from(*count)).sum();
+    (counted == entries).then(|| part.path_counts.keys().cloned().collect())
 }
 
 /// MAP<STRING, STRING> whose values are cells of any type.
@@ -141,7 +181,7 @@ impl VariantCursor {
         Self {
             root: PageCursor::new(&variant.root, wanted.clone()),
             subcolumns: variant.subcolumns.iter().map(|part| part.column.cursor(wanted)).collect(),
-            maps: variant.maps.iter().map(|map| map.cursor(wanted)).collect(),
+            maps: variant.maps.iter().map(|map| map.column.cursor(wanted)).collect(),
             limits: variant.root.shape.limits.clone(),
             variant: Arc::clone(variant),
             keys,

@@ -389,5 +389,9 @@ impl VariantWriter {
 }
 
 fn no_groups(counts: BTreeMap<String, u32>) -> VariantStatisticsPb {
-    VariantStatisticsPb { sparse_column_non_null_size: counts, has_nested_group: Some(false) }
+    VariantStatisticsPb {
+        sparse_column_non_null_size: counts,
+        has_nested_group: Some(false),
+        ..VariantStatisticsPb::default()
+    }
 }
