@@ -14,11 +14,14 @@ mod support;
 
 use std::sync::Arc;
 
+use arrow_array::builder::{Date32Builder, ListBuilder, MapBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Int16Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    Array, ArrayRef, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, StructArray, TimestampNanosecondArray,
 };
+use arrow_schema::{Field, Fields};
 use arrow_select::concat::concat_batches;
 use pilaster_core::{Dataset, Predicate, RowRanges, col, lit};
 use pilaster_doris::TabletSchema;
@@ -85,7 +88,7 @@ fn what_a_column_cannot_hold_is_refused() {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
     let large: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40, 1]));
     let nanos: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1000, 1001]));
-    let years: ArrayRef = Arc::new(arrow_array::Date32Array::from(vec![i32::MAX, 0]));
+    let years: ArrayRef = Arc::new(Date32Array::from(vec![i32::MAX, 0]));
     for (column, values, expected) in [
         (r#""type": "BIGINT""#, numbers.clone(), "a null in a column that is not nullable"),
         (r#""type": "INT", "is_nullable": true"#, large, "value 1099511627776"),
@@ -254,6 +257,95 @@ fn variants_are_read_back_whatever_their_paths() {
     let reader = SegmentReader::open_with_options(memory("v", file), &typed).unwrap();
     assert_eq!(read(&reader).column_by_name("v['rare']").unwrap().as_string_view().value(0), "x");
     assert!(write_with(&schema, &chosen(FieldType::BigInt), &batch).unwrap_err().contains("does not fit"));
+}
+
+#[test]
+fn the_row_store_holds_nested_values_as_doris_has_them_in_memory() {
+    let item = |kind: &str, more: &str| format!(r#"{{"unique_id": 9, "name": "f", "type": "{kind}"{more}}}"#);
+    let schema = schema(&format!(
+        r#"{KEY}, {{"unique_id": 1, "name": "list", "type": "ARRAY", "is_nullable": true, "children": [{}]}},
+            {{"unique_id": 2, "name": "map", "type": "MAP", "children": [{}, {}]}},
+            {{"unique_id": 3, "name": "group", "type": "STRUCT", "children": [
+                {{"unique_id": 10, "name": "date", "type": "DATE"}},
+                {{"unique_id": 11, "name": "texts", "type": "ARRAY", "is_nullable": true, "children": [
+                    {{"unique_id": 12, "name": "f", "type": "CHAR", "length": 4, "is_nullable": true}}]}},
+                {{"unique_id": 13, "name": "old", "type": "DECIMAL", "precision": 27, "frac": 9}}]}},
+            {{"unique_id": 4, "name": "__DORIS_ROW_STORE_COL__", "type": "STRING", "visible": false}}"#,
+        item("SMALLINT", r#", "is_nullable": true"#),
+        item("VARCHAR", r#", "length": 10"#),
+        item("DATEV2", r#", "is_nullable": true"#),
+    ));
+    let list = ListArray::from_iter_primitive::<Int16Type, _, _>([Some(vec![Some(7), None, Some(-1)]), None]);
+    let mut map = MapBuilder::new(None, StringBuilder::new(), Date32Builder::new());
+    map.keys().append_value("ab");
+    // Days since 1970.
+    map.values().append_value(19_756);
+    map.keys().append_value("c");
+    map.values().append_null();
+    map.append(true).unwrap();
+    map.append(true).unwrap();
+    let mut texts = ListBuilder::new(StringBuilder::new());
+    texts.append_value([Some("x"), None]);
+    texts.append_null();
+    let old = Decimal128Array::from(vec![1_500_000_000, -500_000_000]).with_precision_and_scale(27, 9);
+    let field = |name: &str, array: &dyn Array| Field::new(name, array.data_type().clone(), true);
+    let parts: Vec<ArrayRef> = vec![
+        Arc::new(Date32Array::from(vec![10_956, 10_957])),
+        Arc::new(texts.finish()),
+        Arc::new(old.unwrap()),
+    ];
+    let names = ["date", "texts", "old"];
+    let fields: Fields = names.iter().zip(&parts).map(|(name, part)| field(name, part)).collect();
+    let batch = RecordBatch::try_from_iter([
+        ("k", Arc::new(Int32Array::from(vec![1, 2])) as ArrayRef),
+        ("list", Arc::new(list)),
+        ("map", Arc::new(map.finish())),
+        ("group", Arc::new(StructArray::new(fields, parts, None))),
+    ])
+    .unwrap();
+    let found = read(&open(&schema, write(&schema, &batch).unwrap()));
+    let cells = found.column_by_name("__DORIS_ROW_STORE_COL__").unwrap().as_binary_view();
+    let binary = |bytes: &[u8]| [&[9], &(bytes.len() as u32).to_le_bytes()[..], bytes].concat();
+    let key = |id: u8| vec![0, id, 0];
+    let document = |members: Vec<Vec<u8>>| {
+        let members = members.concat();
+        [&[1, 10], &(members.len() as u32).to_le_bytes()[..], &members].concat()
+    };
+    let count = |count: u64| count.to_le_bytes().to_vec();
+    let day = |year: u32, month: u32, day: u32| (year << 9 | month << 5 | day).to_le_bytes().to_vec();
+    let first = document(vec![
+        key(0),
+        vec![5, 1, 0, 0, 0],
+        key(1),
+        binary(&[count(3), vec![0, 7, 0], vec![1], vec![0, 0xff, 0xff]].concat()),
+        key(2),
+        // All keys, without a byte for nulls, and then all values.
+        binary(&[count(2), b"\x02\0\0\0ab\x01\0\0\0c".to_vec(), vec![0], day(2024, 2, 3), vec![1]].concat()),
+        key(3),
+        binary(
+            &[
+                // Second, minute, hour, day, month, year of the first kind of dates.
+                vec![4, 0, 0, 0, 31, 12, 0xcf, 7],
+                vec![0],
+                count(2),
+                b"\0\x01\0\0\0x\x01".to_vec(),
+                1_500_000_000i128.to_le_bytes().to_vec(),
+            ]
+            .concat(),
+        ),
+    ]);
+    assert_eq!(cells.value(0), first);
+    let second = document(vec![
+        key(0),
+        vec![5, 2, 0, 0, 0],
+        key(1),
+        vec![0],
+        key(2),
+        binary(&count(0)),
+        key(3),
+        binary(&[vec![4, 0, 0, 0, 1, 1, 0xd0, 7, 1], (-500_000_000i128).to_le_bytes().to_vec()].concat()),
+    ]);
+    assert_eq!(cells.value(1), second);
 }
 
 #[test]

@@ -94,6 +94,12 @@ fn column(type_name: &str, name: String, unique_id: i32, choices: &mut Choices<'
     }
 }
 
+/// Whether a column holds values of which only Doris knows what they mean.
+fn is_opaque(column: &SchemaColumn) -> bool {
+    matches!(column.type_name.as_str(), "HLL" | "BITMAP" | "QUANTILE_STATE" | "AGG_STATE")
+        || column.children.iter().any(is_opaque)
+}
+
 /// A column of any type, made of columns down to `depth`.
 fn value_column(name: String, unique_id: i32, depth: usize, choices: &mut Choices<'_>) -> SchemaColumn {
     let kind = if depth == 0 { choices.below(5) } else { choices.below(8) };
@@ -132,7 +138,7 @@ impl Table {
             key.is_key = true;
             columns.push(key);
         }
-        let mut has_nested = false;
+        let mut has_opaque_parts = false;
         for number in 0..1 + choices.below(4) {
             let id = (keys + number) as i32;
             let mut made = if choices.one_in(8) {
@@ -140,7 +146,7 @@ impl Table {
             } else {
                 value_column(format!("v{number}"), id, 2, choices)
             };
-            has_nested |= !made.children.is_empty();
+            has_opaque_parts |= made.children.iter().any(is_opaque);
             if made.type_name == "VARIANT" {
                 made.variant_max_subcolumns_count = choices.of(&[None, Some(0), Some(1), Some(3)]);
             }
@@ -160,7 +166,8 @@ impl Table {
                 hidden("BIGINT", SEQUENCE_COLUMN, true, choices);
             }
         }
-        if !has_nested && choices.one_in(4) {
+        // Doris has no bytes for opaque values inside others.
+        if !has_opaque_parts && choices.one_in(4) {
             hidden("STRING", ROW_STORE_COLUMN, false, choices);
         }
         // A string can only be the last of the short key.

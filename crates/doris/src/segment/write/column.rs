@@ -310,11 +310,11 @@ fn first_cells(cell: &Cell, rows: usize) -> Option<Vec<u8>> {
     Some(one.repeat(rows))
 }
 
-fn expected(what: &str, array: &ArrayRef) -> Error {
+pub(super) fn expected(what: &str, array: &ArrayRef) -> Error {
     Error::invalid(format!("expected {what}, found {}", array.data_type()))
 }
 
-fn as_list(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn as_list(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::List(_) => Ok(Arc::clone(array)),
         DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
@@ -331,7 +331,7 @@ fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 }
 
 /// The array in a type that [`Values::new`] takes.
-fn leaf(array: &ArrayRef, plan: &ColumnPlan) -> Result<ArrayRef> {
+pub(super) fn leaf(array: &ArrayRef, plan: &ColumnPlan) -> Result<ArrayRef> {
     let found = array.data_type();
     if *found == plan.arrow {
         return Ok(Arc::clone(array));

@@ -20,7 +20,7 @@
 //! | `zone_map`, `filter`, `ngram` | what is said of each page |
 //! | `column`, `meta` | columns made of columns; how they are described |
 //! | `variant`, `variant_parts`, `variant_arrays` | JSON taken apart into columns |
-//! | `row_store` | whole rows as JSONB |
+//! | `row_store`, `row_store_nested` | whole rows as JSONB |
 //! | `keys`, `indexed` | short keys, primary keys, columns that serve an index |
 //! | `row_keys` | keys of rows that are not sorted yet |
 //! | `writer` | the file |
@@ -40,6 +40,7 @@ mod paged;
 mod plan;
 mod row_keys;
 mod row_store;
+mod row_store_nested;
 mod values;
 mod variant;
 mod variant_arrays;

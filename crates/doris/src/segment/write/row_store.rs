@@ -1,8 +1,12 @@
 //! Whole rows as JSONB: an object whose keys are the unique ids of the columns.
 
+use std::borrow::Cow;
+
+use arrow_array::ArrayRef;
 use pilaster_core::{Error, Result};
 
 use super::plan::ColumnPlan;
+use super::row_store_nested::nested_values;
 use super::values::{MadeBytes, Values};
 use crate::jsonb::{self, Container};
 use crate::schema::{ROW_STORE_COLUMN, TabletSchema};
@@ -77,28 +81,37 @@ fn append(field_type: FieldType, values: &Values, row: usize, out: &mut Vec<u8>)
         out.push(NULL);
         return Ok(());
     }
-    let cell = values.cell(row);
-    let mut number = |kind: u8, cell: &[u8]| {
-        out.push(kind);
-        out.extend_from_slice(cell);
+    let cell = in_memory(field_type, values.cell(row));
+    let kind = match field_type {
+        FieldType::Bool | FieldType::TinyInt => INT8,
+        FieldType::SmallInt => INT16,
+        FieldType::Int | FieldType::DateV2 | FieldType::Ipv4 | FieldType::Decimal32 => INT32,
+        FieldType::BigInt
+        | FieldType::DateTimeV2
+        | FieldType::TimestampTz
+        | FieldType::Decimal64
+        | FieldType::Date
+        | FieldType::DateTime => INT64,
+        FieldType::LargeInt | FieldType::Decimal128 | FieldType::Decimal => INT128,
+        FieldType::Float => FLOAT,
+        FieldType::Double => DOUBLE,
+        _ => return jsonb::append_sized(BINARY, &cell, out),
     };
+    out.push(kind);
+    out.extend_from_slice(&cell);
+    Ok(())
+}
+
+/// A stored cell as Doris has it in memory.
+pub(super) fn in_memory(field_type: FieldType, cell: &[u8]) -> Cow<'_, [u8]> {
     match field_type {
-        FieldType::Bool | FieldType::TinyInt => number(INT8, cell),
-        FieldType::SmallInt => number(INT16, cell),
-        FieldType::Int | FieldType::DateV2 | FieldType::Ipv4 | FieldType::Decimal32 => number(INT32, cell),
-        FieldType::BigInt | FieldType::DateTimeV2 | FieldType::TimestampTz | FieldType::Decimal64 => {
-            number(INT64, cell);
-        }
-        FieldType::LargeInt | FieldType::Decimal128 => number(INT128, cell),
-        FieldType::Float => number(FLOAT, cell),
-        FieldType::Double => number(DOUBLE, cell),
         FieldType::Decimal => {
             let value = cell.first_chunk::<12>().map_or(0, decimal_v2);
-            number(INT128, &value.to_le_bytes());
+            Cow::Owned(value.to_le_bytes().to_vec())
         }
         FieldType::Date => {
             let packed = cell.iter().rev().fold(0u32, |packed, byte| packed << 8 | u32::from(*byte));
-            number(INT64, &old_date(packed >> 9, packed >> 5 & 0xf, packed & 0x1f, 0, 2));
+            Cow::Owned(old_date(packed >> 9, packed >> 5 & 0xf, packed & 0x1f, 0, 2).to_vec())
         }
         FieldType::DateTime => {
             let digits = cell.first_chunk().map_or(0, |eight| i64::from_le_bytes(*eight));
@@ -108,15 +121,14 @@ fn append(field_type: FieldType, values: &Values, row: usize, out: &mut Vec<u8>)
             };
             let year = part(10_000_000_000, 10_000);
             let time = part(1, 1_000_000);
-            number(INT64, &old_date(year, part(100_000_000, 100), part(1_000_000, 100), time, 3));
+            Cow::Owned(old_date(year, part(100_000_000, 100), part(1_000_000, 100), time, 3).to_vec())
         }
         FieldType::Char => {
             let end = cell.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
-            jsonb::append_sized(BINARY, cell.get(..end).unwrap_or_default(), out)?;
+            Cow::Borrowed(cell.get(..end).unwrap_or_default())
         }
-        _ => jsonb::append_sized(BINARY, cell, out)?,
+        _ => Cow::Borrowed(cell),
     }
-    Ok(())
 }
 
 /// Dates of the first kind as they lie in memory: `u16 (second << 4 | type << 1), u8 minute, u8 hour, u8 day, u8 month, u16
@@ -129,7 +141,11 @@ fn old_date(year: u32, month: u32, day: u32, time: u32, kind: u16) -> [u8; 8] {
     [a, b, byte(time / 100 % 100), byte(time / 10_000), byte(day), byte(month), c, d]
 }
 
-/// What the cells of a column are in the row store where they are no cells of its own.
-pub(super) fn document_cell(field_type: FieldType) -> Option<Cell> {
-    (field_type == FieldType::Variant).then_some(Cell::Jsonb)
+/// What a column without cells of its own puts into the row store; `None` for all others.
+pub(super) fn lent_values(array: &ArrayRef, plan: &ColumnPlan) -> Result<Option<Values>> {
+    match plan.field_type {
+        FieldType::Variant => Values::new(array, &Cell::Jsonb, plan.length).map(Some),
+        FieldType::Array | FieldType::Map | FieldType::Struct => nested_values(array, plan).map(Some),
+        _ => Ok(None),
+    }
 }

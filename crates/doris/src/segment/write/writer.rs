@@ -17,7 +17,7 @@ use super::meta;
 use super::options::SegmentWriteOptions;
 use super::page::Sink;
 use super::plan::{FilePlan, plan_columns};
-use super::row_store::{RowStore, document_cell};
+use super::row_store::{RowStore, lent_values};
 use super::values::{Form, Values};
 use super::variant::VariantWriter;
 use crate::messages::{ColumnMetaEntryPb, ColumnMetaPb, MetadataPairPb, SegmentFooterPb};
@@ -208,14 +208,11 @@ impl<W: Write> SegmentWriter<W> {
         let (Some(row_store), Some(at)) = (&self.row_store, arrays.iter().position(Option::is_none)) else {
             return Ok(());
         };
-        // Columns without cells of their own lend the row store documents.
+        // Columns without cells of their own lend the row store documents and bytes.
         let mut lent = Vec::new();
-        for (number, column) in self.columns.iter().enumerate() {
-            if let (Some(cell), Some(Some(array))) =
-                (document_cell(column.plan.field_type), arrays.get(number))
-                && let Some(slot) = values.get_mut(number)
-            {
-                *slot = Some(Values::new(array, &cell, column.plan.length)?);
+        for (number, (column, declared)) in self.columns.iter().zip(&self.schema.columns).enumerate() {
+            if let (Some(Some(array)), Some(slot @ None)) = (arrays.get(number), values.get_mut(number)) {
+                *slot = lent_values(array, &column.plan).map_err(|error| in_column(error, declared))?;
                 lent.push(number);
             }
         }
