@@ -19,8 +19,8 @@ use arrow_select::concat::concat_batches;
 use pilaster_core::{Dataset, ErrorKind, Limits, LossLog, SourceRef};
 use pilaster_doris::TabletSchema;
 use pilaster_doris::segment::{
-    Compression, SegmentReader, SegmentReaderOptions, SegmentWriteOptions, SegmentWriter, StorageFormat,
-    repair,
+    ColumnWriteOptions, Compression, Encoding, SegmentReader, SegmentReaderOptions, SegmentWriteOptions,
+    SegmentWriter, StorageFormat, repair,
 };
 use support::golden::Case;
 use support::{batches, goldens, memory};
@@ -139,6 +139,62 @@ fn written_segments_without_a_footer_hold_their_rows() {
             assert_eq!((report.rows, report.bytes), (batch.num_rows() as u64, file.len() as u64));
             assert_eq!(mended, file, "{format:?} {codec}");
         }
+    }
+}
+
+#[test]
+fn a_repair_keeps_encodings_and_codecs() {
+    let (schema, batch) = table();
+    let column = |encoding: Encoding, codec: Compression| {
+        ColumnWriteOptions::default().with_encoding(encoding).with_compression(codec)
+    };
+    let codec = |codec: Compression| ColumnWriteOptions::default().with_compression(codec);
+    for format in [StorageFormat::V2, StorageFormat::V3] {
+        let options = SegmentWriteOptions::default()
+            .with_format(format)
+            .with_compression(Compression::Lz4)
+            .with_column("id", column(Encoding::Frames, Compression::Lz4))
+            .with_column("list", codec(Compression::Snappy))
+            .with_column("list.item", column(Encoding::Plain, Compression::Zstd))
+            .with_column("last", column(Encoding::Plain, Compression::Zlib));
+        let file = written(&schema, &batch, &options);
+        let whole =
+            SegmentReader::open_with_options(memory("whole", file.clone()), &reading(&schema)).unwrap();
+        let end = whole.metadata().pages_end as usize;
+        // Without a footer; with one, and with a damaged page behind the data.
+        let mut damaged = file.clone();
+        damaged[end - 1] ^= 1;
+        for (source, is_rebuilt) in [(file[..end].to_vec(), true), (damaged, false)] {
+            let (mended, report) = repair(
+                memory("source", source),
+                Vec::new(),
+                &schema,
+                &SegmentWriteOptions::default(),
+                &Limits::default(),
+            )
+            .unwrap();
+            assert_eq!(report.is_footer_rebuilt, is_rebuilt);
+            let stored = |file: Vec<u8>| {
+                let reader = SegmentReader::open_with_options(memory("file", file), &reading(&schema));
+                let columns = reader.unwrap().metadata().columns.clone();
+                let parts = columns.iter().flat_map(|column| [column].into_iter().chain(&column.children));
+                parts.map(|part| (part.encoding, part.compression)).collect::<Vec<_>>()
+            };
+            assert_eq!(stored(mended.clone()), stored(file.clone()), "{format:?} {is_rebuilt}");
+            assert!(mended == file, "{format:?} {is_rebuilt}: {} bytes, not {}", mended.len(), file.len());
+        }
+        // What is chosen counts more.
+        let chosen = SegmentWriteOptions::default()
+            .with_compression(Compression::None)
+            .with_column("last", ColumnWriteOptions::default().with_encoding(Encoding::BitShuffle));
+        let cut = memory("cut", file[..end].to_vec());
+        let (mended, _) = repair(cut, Vec::new(), &schema, &chosen, &Limits::default()).unwrap();
+        let mended = SegmentReader::open_with_options(memory("mended", mended), &reading(&schema)).unwrap();
+        let columns = &mended.metadata().columns;
+        assert!(columns.iter().all(|column| column.compression == Compression::None));
+        let encodings = |at: usize| columns[at].encoding;
+        assert_eq!((encodings(0), encodings(4)), (Some(Encoding::Frames), Some(Encoding::BitShuffle)));
+        assert_eq!(rows(&mended), rows(&whole));
     }
 }
 

@@ -9,6 +9,7 @@
 //! the old file are left aside; writing the rows again makes new ones.
 
 mod assign;
+mod keep;
 mod walk;
 
 use std::io::Write;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pilaster_core::{Dataset, Error, Limits, LossLog, LostRows, Result, Source, SourceRef};
 
+use super::footer::StorageFormat;
 use super::reader::{SegmentReader, SegmentReaderOptions};
 use super::write::{SegmentWriteOptions, SegmentWriter};
 use crate::schema::TabletSchema;
@@ -85,21 +87,26 @@ impl SegmentReader {
     /// not fit the schema or some are missing, [`pilaster_core::ErrorKind::Unsupported`] if it has a VARIANT, whose
     /// paths only the footer knew.
     pub fn recover(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
-        let schema = options
-            .schema()
-            .ok_or_else(|| Error::invalid("a segment without a footer needs the schema of its tablet"))?;
-        let mended = mend(source, schema, options.limits())?;
-        Self::open_with_options(Arc::new(mended), options)
+        recovered(source, options).map(|(reader, _)| reader)
     }
 }
 
-fn mend(source: SourceRef, schema: &TabletSchema, limits: &Limits) -> Result<Mended> {
-    let (pages, end) = walk::walk(source.as_ref(), limits)?;
-    let tail = assign::new_tail(&source, schema, &pages, end, limits)?;
-    Ok(Mended { source, kept: end, tail: tail.into() })
+/// A segment put together again, and the format its pages speak for.
+fn recovered(
+    source: SourceRef,
+    options: &SegmentReaderOptions,
+) -> Result<(SegmentReader, Option<StorageFormat>)> {
+    let schema = options
+        .schema()
+        .ok_or_else(|| Error::invalid("a segment without a footer needs the schema of its tablet"))?;
+    let (pages, end) = walk::walk(source.as_ref(), options.limits())?;
+    let tail = assign::new_tail(&source, schema, &pages, end, options.limits())?;
+    let mended = Mended { source, kept: end, tail: tail.into() };
+    Ok((SegmentReader::open_with_options(Arc::new(mended), options)?, keep::format_of(&pages)))
 }
 
-/// Writes a whole segment with the rows of a damaged one; its footer is made again if it has to be.
+/// Writes a whole segment with the rows of a damaged one; its footer is made again if it has to be. Encodings, codecs and
+/// format are those of the damaged one, as far as `options` leave them open.
 ///
 /// # Errors
 /// As [`SegmentReader::recover`]; [`pilaster_core::ErrorKind::Corrupt`] if no row is left.
@@ -114,14 +121,24 @@ pub fn repair<W: Write>(
         .with_schema(Some(Arc::clone(schema)))
         .with_hidden(true)
         .with_limits(limits.clone());
-    let (reader, is_footer_rebuilt) = match SegmentReader::open_with_options(Arc::clone(&source), &reading) {
-        Ok(reader) => (reader, false),
-        Err(error) if error.is_damage() => (SegmentReader::recover(source, &reading)?, true),
+    let opened = SegmentReader::open_with_options(Arc::clone(&source), &reading);
+    let (reader, format, is_footer_rebuilt) = match opened {
+        Ok(reader) => {
+            let format = reader.metadata().format;
+            (reader, Some(format), false)
+        }
+        Err(error) if error.is_damage() => {
+            let (reader, format) = recovered(source, &reading)?;
+            (reader, format, true)
+        }
         Err(error) => return Err(error),
     };
+    let mut options = options.clone();
+    options.fill_format(format);
+    keep::fill_columns(&mut options, schema, &reader.metadata().columns, is_footer_rebuilt);
     let losses = Arc::new(LossLog::new());
     let scan = reader.scan().skip_damage(Arc::clone(&losses));
-    let mut writer = SegmentWriter::try_new(sink, schema, options)?;
+    let mut writer = SegmentWriter::try_new(sink, schema, &options)?;
     for batch in scan.read()? {
         writer.write(&batch?)?;
     }

@@ -147,6 +147,18 @@ impl SegmentWriteOptions {
         schema.bf_fpp = self.bloom_rate.or(schema.bf_fpp);
     }
 
+    /// Takes an encoding and a codec for a column, and a format, where nothing was chosen.
+    pub(crate) fn fill_column(&mut self, path: &str, encoding: Option<Encoding>, compression: Compression) {
+        let is_open = self.compression.is_none();
+        let column = self.columns.entry(path.to_string()).or_default();
+        column.encoding = column.encoding.or(encoding);
+        column.compression = column.compression.or(is_open.then_some(compression));
+    }
+
+    pub(crate) fn fill_format(&mut self, format: Option<StorageFormat>) {
+        self.format = self.format.or(format);
+    }
+
     /// Options of one column. A part of a column is named by its path: `tags.item`, `map.key`, `map.value`,
     /// `struct.field`.
     #[must_use]
