@@ -174,8 +174,7 @@ impl SegmentReader {
         &self.0.metadata
     }
 
-    /// What scans share, for tests of what lies in a file.
-    #[cfg(test)]
+    /// What scans share, for looking at what lies in a file.
     pub(crate) fn shared(&self) -> &Segment {
         &self.0
     }

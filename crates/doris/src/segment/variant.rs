@@ -37,6 +37,11 @@ use crate::jsonb;
 pub(crate) const SPARSE_KEY: &str = "__DORIS_VARIANT_SPARSE__";
 const DOC_KEY: &str = "__DORIS_VARIANT_DOC_VALUE__";
 
+/// Whether a path with this key first is of a map, and no path of the value.
+pub(crate) fn is_map_key(key: &str) -> bool {
+    matches!(key, SPARSE_KEY | DOC_KEY)
+}
+
 /// The columns of one VARIANT.
 #[derive(Debug)]
 pub(crate) struct Variant {

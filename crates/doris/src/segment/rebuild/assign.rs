@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
+use super::PART;
 use super::walk::WalkedPage;
 use crate::messages::{
     ColumnIndexPb, ColumnMetaPb, DataPageFooterPb, OrdinalIndexPb, PagePointerPb, SegmentFooterPb,
@@ -18,8 +19,6 @@ use crate::segment::write::{
     ColumnPlan, Layout, Sink, is_readable, ordinal_index, plan_schema, planned_helper, planned_meta,
     write_footer,
 };
-
-const PART: &str = "segment pages";
 
 /// Pages of one column, or of a part of one: they begin with row 0.
 #[derive(Debug, Default)]
@@ -117,7 +116,7 @@ pub(super) fn new_tail(
 }
 
 /// The page of short keys, if it is of so many rows.
-fn short_keys(pages: &[WalkedPage], rows: u64) -> Option<PagePointerPb> {
+pub(super) fn short_keys(pages: &[WalkedPage], rows: u64) -> Option<PagePointerPb> {
     let page = pages.iter().rev().find(|page| page.footer.kind == Some(4))?;
     let footer = page.footer.short_key_page_footer?;
     (footer.num_segment_rows.map(u64::from) == Some(rows)).then(|| page.pointer.message())

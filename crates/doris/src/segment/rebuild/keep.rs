@@ -17,15 +17,15 @@ pub(super) fn format_of(pages: &[WalkedPage]) -> Option<StorageFormat> {
     }
 }
 
-/// Gives every column of the schema what its pages have. If the footer had to be made again, a column without pages, or none of
+/// Gives every column of the schema what its pages have. If that was found out by decoding, a column without pages, or none of
 /// whose pages is compressed, does not tell its codec: it takes that of the others, under which such pages stay as they are.
 pub(super) fn fill_columns(
     options: &mut SegmentWriteOptions,
     schema: &TabletSchema,
     columns: &[ColumnMeta],
-    is_rebuilt: bool,
+    is_guessed: bool,
 ) {
-    let common = is_rebuilt.then(|| columns.iter().find_map(codec_of)).flatten();
+    let common = is_guessed.then(|| columns.iter().find_map(codec_of)).flatten();
     for column in &schema.columns {
         if let Some(meta) = columns.iter().find(|meta| meta.unique_id == column.unique_id) {
             fill(options, column, meta, &column.name, common);

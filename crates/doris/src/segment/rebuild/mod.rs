@@ -7,9 +7,19 @@
 //! Pages say which rows they hold; what they do not say, encoding and codec, is found out by decoding. The result is the
 //! file as far as its pages reach and a new tail: ordinal indexes and a footer. Zone maps, filters and key indexes of
 //! the old file are left aside; writing the rows again makes new ones.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `walk` | the pages of a file, without pointers to them |
+//! | `proven` | a footer of which only the end is lost |
+//! | `assign` | which pages are whose, by the schema |
+//! | `region` | which pages are whose, by the descriptions of columns before the footer |
+//! | `keep` | the encodings and codecs of the old file for the new one |
 
 mod assign;
 mod keep;
+mod proven;
+mod region;
 mod walk;
 
 use std::io::Write;
@@ -23,6 +33,8 @@ use super::footer::StorageFormat;
 use super::reader::{SegmentReader, SegmentReaderOptions};
 use super::write::{SegmentWriteOptions, SegmentWriter};
 use crate::schema::TabletSchema;
+
+const PART: &str = "segment pages";
 
 /// What a repair did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,25 +96,43 @@ impl SegmentReader {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] without a schema, [`pilaster_core::ErrorKind::Corrupt`] if the pages do
-    /// not fit the schema or some are missing, [`pilaster_core::ErrorKind::Unsupported`] if it has a VARIANT, whose
-    /// paths only the footer knew.
+    /// not fit the schema or some are missing, [`pilaster_core::ErrorKind::Unsupported`] if it has a VARIANT whose paths
+    /// went with the footer.
     pub fn recover(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
-        recovered(source, options).map(|(reader, _)| reader)
+        recovered(source, options).map(|recovered| recovered.reader)
     }
 }
 
-/// A segment put together again, and the format its pages speak for.
-fn recovered(
-    source: SourceRef,
-    options: &SegmentReaderOptions,
-) -> Result<(SegmentReader, Option<StorageFormat>)> {
+/// A segment put together again.
+struct Recovered {
+    reader: SegmentReader,
+    /// The format of the file, if something tells.
+    format: Option<StorageFormat>,
+    /// Whether encodings and codecs were found out by decoding.
+    is_guessed: bool,
+}
+
+/// Puts a segment together again: by a footer that only lost its end, by its pages and the schema, or by what is left of the
+/// columns' descriptions.
+fn recovered(source: SourceRef, options: &SegmentReaderOptions) -> Result<Recovered> {
     let schema = options
         .schema()
         .ok_or_else(|| Error::invalid("a segment without a footer needs the schema of its tablet"))?;
     let (pages, end) = walk::walk(source.as_ref(), options.limits())?;
-    let tail = assign::new_tail(&source, schema, &pages, end, options.limits())?;
-    let mended = Mended { source, kept: end, tail: tail.into() };
-    Ok((SegmentReader::open_with_options(Arc::new(mended), options)?, keep::format_of(&pages)))
+    if let Some(tail) = proven::tail(source.as_ref(), end, options.limits())? {
+        let mended = Mended { source: Arc::clone(&source), kept: tail.start, tail: tail.bytes.into() };
+        let reader = SegmentReader::open_with_options(Arc::new(mended), options)?;
+        let format = Some(reader.metadata().format);
+        return Ok(Recovered { reader, format, is_guessed: false });
+    }
+    match assign::new_tail(&source, schema, &pages, end, options.limits()) {
+        Ok(tail) => {
+            let mended = Mended { source, kept: end, tail: tail.into() };
+            let reader = SegmentReader::open_with_options(Arc::new(mended), options)?;
+            Ok(Recovered { reader, format: keep::format_of(&pages), is_guessed: true })
+        }
+        Err(error) => region::recovered(&source, &pages, end, options).map_err(|_| error),
+    }
 }
 
 /// Writes a whole segment with the rows of a damaged one; its footer is made again if it has to be. Encodings, codecs and
@@ -122,20 +152,18 @@ pub fn repair<W: Write>(
         .with_hidden(true)
         .with_limits(limits.clone());
     let opened = SegmentReader::open_with_options(Arc::clone(&source), &reading);
-    let (reader, format, is_footer_rebuilt) = match opened {
+    let is_footer_rebuilt = opened.is_err();
+    let Recovered { reader, format, is_guessed } = match opened {
         Ok(reader) => {
-            let format = reader.metadata().format;
-            (reader, Some(format), false)
+            let format = Some(reader.metadata().format);
+            Recovered { reader, format, is_guessed: false }
         }
-        Err(error) if error.is_damage() => {
-            let (reader, format) = recovered(source, &reading)?;
-            (reader, format, true)
-        }
+        Err(error) if error.is_damage() => recovered(source, &reading)?,
         Err(error) => return Err(error),
     };
     let mut options = options.clone();
     options.fill_format(format);
-    keep::fill_columns(&mut options, schema, &reader.metadata().columns, is_footer_rebuilt);
+    keep::fill_columns(&mut options, schema, &reader.metadata().columns, is_guessed);
     let losses = Arc::new(LossLog::new());
     let scan = reader.scan().skip_damage(Arc::clone(&losses));
     let mut writer = SegmentWriter::try_new(sink, schema, &options)?;
