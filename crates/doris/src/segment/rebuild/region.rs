@@ -225,3 +225,42 @@ fn texts(segment: &Segment, page: &WalkedPage) -> Vec<String> {
     let Some(values) = array.as_string_view_opt() else { return Vec::new() };
     values.iter().flatten().map(str::to_string).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn column(unique_id: u32) -> ColumnMetaPb {
+        ColumnMetaPb {
+            column_id: Some(unique_id),
+            unique_id: Some(unique_id),
+            field_type: Some(5),
+            num_rows: Some(3),
+            raw_data_bytes: Some(12),
+            ..ColumnMetaPb::default()
+        }
+    }
+
+    #[test]
+    fn columns_end_where_the_next_begins() {
+        let columns = [column(1), column(300)].map(|column| column.encode_to_vec());
+        let footer = SegmentFooterPb { version: Some(2), num_rows: Some(3), ..SegmentFooterPb::default() };
+        let bytes = [columns.concat(), footer.encode_to_vec()].concat();
+        let found: Vec<_> = described(&bytes).iter().map(|(column, _)| column.unique_id).collect();
+        assert_eq!(found, [Some(1), Some(300)]);
+        assert_eq!(length(&bytes), columns.concat().len());
+        // The second is cut: what is left of it may be a whole message, but is no whole column.
+        for cut in 1..columns[1].len() {
+            assert_eq!(described(&columns.concat()[..columns.concat().len() - cut]).len(), 1, "{cut}");
+        }
+        assert!(described(&footer.encode_to_vec()).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_described_or_not(bytes in prop::collection::vec(prop::sample::select(vec![0u8, 1, 2, 5, 8, 16, 24, 26, 0x42, 0x58, 0xff]), 0..200)) {
+            prop_assert!(length(&bytes) <= bytes.len());
+        }
+    }
+}
