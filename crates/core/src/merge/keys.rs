@@ -1,0 +1,71 @@
+//! The keys of a batch.
+
+use crate::Result;
+
+/// The keys of the rows of a batch, one after the other.
+#[derive(Debug, Default)]
+pub struct Keys {
+    bytes: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    /// Forgets all keys and makes room for `count` others.
+    pub fn clear(&mut self, count: usize) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.ends.reserve(count);
+    }
+
+    /// Adds the key that `write` appends.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        write(&mut self.bytes)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The key of a row; empty if there is no such row.
+    pub fn get(&self, row: usize) -> &[u8] {
+        let start = match row.checked_sub(1) {
+            Some(before) => self.ends.get(before).copied().unwrap_or_default(),
+            None => 0,
+        };
+        let end = self.ends.get(row).copied().unwrap_or_default();
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// The first row from `row` on, up to `end`, whose key is not less than `key`: near rows are looked at first.
+    pub fn first_not_below(&self, key: &[u8], row: usize, end: usize) -> usize {
+        let (mut low, mut step) = (row, 1usize);
+        let mut high = row;
+        while high < end && self.get(high) < key {
+            low = high.saturating_add(1);
+            high = high.saturating_add(step);
+            step = step.saturating_mul(2);
+        }
+        high = high.min(end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle) < key {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
