@@ -55,11 +55,15 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Adds a run.
+    /// Adds what rows a run has.
     pub fn add(&mut self, run: &Run<'_>) {
+        let rows = run.keys.rows(run.rows.clone());
+        if rows.is_empty() {
+            return;
+        }
         let number = self.batches.number(run);
-        self.count = self.count.saturating_add(run.rows.len());
-        self.runs.push((number, run.rows.clone()));
+        self.count = self.count.saturating_add(rows.len());
+        self.runs.push((number, rows));
     }
 
     /// Number of rows added.

@@ -1,5 +1,9 @@
 //! The keys of a batch.
 
+use std::ops::Range;
+
+use arrow_buffer::BooleanBuffer;
+
 use crate::Result;
 
 /// The keys of the rows of a batch, one after the other.
@@ -8,6 +12,8 @@ pub struct Keys {
     bytes: Vec<u8>,
     /// Where each key ends.
     ends: Vec<usize>,
+    /// How many rows come before that of each key, and then all; empty if every key has its row.
+    places: Vec<usize>,
 }
 
 impl Keys {
@@ -15,6 +21,7 @@ impl Keys {
     pub fn clear(&mut self, count: usize) {
         self.bytes.clear();
         self.ends.clear();
+        self.places.clear();
         self.ends.reserve(count);
     }
 
@@ -26,6 +33,29 @@ impl Keys {
         write(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
         Ok(())
+    }
+
+    /// Says that the batch has rows only for the keys that `kept` has a one for. The others keep their place in the order, so
+    /// that equal keys meet though nobody wants their rows.
+    pub fn leave_out_but(&mut self, kept: &BooleanBuffer) {
+        self.places.clear();
+        if kept.count_set_bits() == kept.len() {
+            return;
+        }
+        let mut place = 0usize;
+        self.places.extend(kept.iter().map(|is_kept| {
+            let before = place;
+            place = place.saturating_add(usize::from(is_kept));
+            before
+        }));
+        self.places.push(place);
+    }
+
+    /// The rows that some of the keys have in the batch.
+    pub fn rows(&self, keys: Range<usize>) -> Range<usize> {
+        let Some(all) = self.places.last() else { return keys };
+        let place = |key: usize| self.places.get(key).unwrap_or(all);
+        *place(keys.start)..*place(keys.end)
     }
 
     /// Number of keys.

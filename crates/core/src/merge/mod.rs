@@ -31,8 +31,9 @@ pub trait KeyedRows: Send {
     /// A key that no row is before, known without reading.
     fn first_key(&self) -> &[u8];
 
-    /// The next rows, never none of them; `None` at the end, and from then on nothing is held. Their keys take the place
-    /// of those in `keys`, if anybody wants to compare them.
+    /// The next rows; `None` at the end, and from then on nothing is held. Their keys take the place of those in `keys`, if
+    /// anybody wants to compare them. Never none of both: all rows may be left out, see [`Keys::leave_out_but`], but then there
+    /// are keys.
     ///
     /// # Errors
     /// If they cannot be read.

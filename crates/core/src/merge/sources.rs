@@ -34,7 +34,7 @@ pub struct Run<'a> {
     pub batch: &'a Arc<[ArrayRef]>,
     /// The keys of the batch.
     pub keys: &'a Keys,
-    /// Which rows of the batch they are, one or more.
+    /// Which of the keys they have, one or more.
     pub rows: Range<usize>,
     /// Whether the first of them, then the only one, has the key of the next row of another source.
     pub is_contested: bool,

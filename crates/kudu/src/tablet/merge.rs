@@ -17,11 +17,11 @@ impl MergedRows {
         Self { merge: Merge::new(sources), batch_size, losses }
     }
 
-    /// The next merged rows.
+    /// The next merged rows: of at most a batch of keys, so that what is held does not grow where few of them are wanted.
     pub fn next(&mut self) -> Result<Option<SomeRows>> {
         let mut runs = Runs::default();
-        while runs.count() < self.batch_size {
-            let room = self.batch_size.saturating_sub(runs.count());
+        let mut room = self.batch_size;
+        loop {
             let Some(run) = self.merge.next_run(room)? else { break };
             if run.is_contested {
                 // Two rows have the same key: neither can be proven good.
@@ -31,7 +31,14 @@ impl MergedRows {
                 self.merge.pass_key()?;
                 continue;
             }
+            room = room.saturating_sub(run.rows.len());
             runs.add(&run);
+            if room == 0 {
+                if runs.count() > 0 {
+                    break;
+                }
+                room = self.batch_size;
+            }
         }
         runs.gather()
     }

@@ -17,15 +17,20 @@ mod found;
 mod history;
 mod key_index;
 mod key_range;
+#[cfg(test)]
+mod late_tests;
 mod lenient;
 mod merge;
 mod opening;
+mod overlay;
 mod partition;
 mod probe;
 mod rebuild;
 mod replica;
 mod restore;
+mod row_filter;
 mod rowset;
+mod rowset_reader;
 mod rowset_report;
 mod salvage;
 #[cfg(test)]

@@ -4,20 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::{ArrayRef, BooleanArray};
-use arrow_select::interleave::interleave;
 use bytes::Bytes;
-use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Error, Finding, Result, RowRanges};
 
-use super::cells;
-use super::change::{ChangeKind, ChangeList};
-use super::delta::{DeltaCursor, DeltaFile};
+use super::delta::DeltaFile;
 use super::key_index::KeyIndex;
 use super::key_range::KeyRange;
 use super::schema::{KuduColumn, KuduSchema};
 use super::superblock::RowSetMetadata;
-use crate::cfile::{CFile, CFileReaderOptions, CellCursor, READ_AHEAD_BYTES};
+use crate::cfile::{CFile, CFileReaderOptions};
 use crate::fs::{BlockMap, FilePool};
 
 /// At which time rows are looked at.
@@ -35,27 +30,6 @@ impl Snapshot {
             Self::Latest => true,
             Self::At(at) => timestamp < at,
         }
-    }
-}
-
-/// Bytes that all columns read at once fetch ahead together, at most.
-const SHARED_READ_AHEAD_BYTES: u64 = 64 << 20;
-
-/// How many bytes of a column are fetched in one go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReadAhead(u64);
-
-impl Default for ReadAhead {
-    fn default() -> Self {
-        Self(READ_AHEAD_BYTES)
-    }
-}
-
-impl ReadAhead {
-    /// What is left for each of so many columns.
-    pub fn shared_by(columns: usize) -> Self {
-        let share = SHARED_READ_AHEAD_BYTES.checked_div(columns as u64);
-        Self(share.map_or(READ_AHEAD_BYTES, |share| share.min(READ_AHEAD_BYTES)))
     }
 }
 
@@ -379,7 +353,7 @@ impl RowSet {
             && self.relevant(&self.undo, ids, |delta| !snapshot.includes(delta.timestamps().1)).is_empty()
     }
 
-    fn relevant(
+    pub(super) fn relevant(
         &self,
         deltas: &[Arc<DeltaFile>],
         ids: &[i32],
@@ -388,179 +362,8 @@ impl RowSet {
         deltas.iter().filter(|delta| applies(delta) && delta.concerns(ids)).cloned().collect()
     }
 
-    /// Reads `columns` at `snapshot`; `wanted` are the rows it will be asked for.
-    pub fn reader(
-        self: &Arc<Self>,
-        columns: &[KuduColumn],
-        snapshot: Snapshot,
-        wanted: &RowRanges,
-        ahead: ReadAhead,
-    ) -> Result<RowSetReader> {
-        let ids: Vec<i32> = columns.iter().filter_map(|column| column.id).collect();
-        let readers = columns.iter().map(|column| {
-            let cursor = self.column(column)?.map(|file| CellCursor::new(file, wanted.clone()));
-            let cursor = cursor.map(|cursor| cursor.with_read_ahead(ahead.0));
-            let cursor = if self.is_tolerant { cursor.map(CellCursor::over_damage) } else { cursor };
-            Ok((column.clone(), cursor))
-        });
-        let redo = self.relevant(&self.redo, &ids, |delta| snapshot.includes(delta.timestamps().0));
-        // Latest needs no UNDO at all; otherwise those with a change at or after the time.
-        let undo = self.relevant(&self.undo, &ids, |delta| !snapshot.includes(delta.timestamps().1));
-        Ok(RowSetReader {
-            columns: readers.collect::<Result<_>>()?,
-            undo: undo.iter().map(DeltaFile::cursor).collect(),
-            redo: redo.iter().map(DeltaFile::cursor).collect(),
-            positions: ids.iter().enumerate().map(|(index, id)| (*id, index)).collect(),
-            rowset: Arc::clone(self),
-            snapshot,
-        })
-    }
-
     /// The newest timestamp of any change of its files.
     pub fn newest_timestamp(&self) -> u64 {
         self.undo.iter().chain(&self.redo).map(|delta| delta.timestamps().1).max().unwrap_or_default()
-    }
-}
-
-/// Reads stretches of a rowset's rows as they were at a time.
-#[derive(Debug)]
-pub(crate) struct RowSetReader {
-    rowset: Arc<RowSet>,
-    columns: Vec<(KuduColumn, Option<CellCursor>)>,
-    positions: HashMap<i32, usize>,
-    undo: Vec<DeltaCursor>,
-    redo: Vec<DeltaCursor>,
-    snapshot: Snapshot,
-}
-
-impl RowSetReader {
-    /// The columns of `rows`, and which of the rows exist (`None`: all).
-    pub fn read(&mut self, rows: Range<u64>) -> Result<(Vec<ArrayRef>, Option<BooleanArray>)> {
-        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        let mut arrays = Vec::with_capacity(self.columns.len());
-        for (column, cursor) in &mut self.columns {
-            arrays.push(match cursor {
-                Some(cursor) => cursor.read(rows.clone())?,
-                None => cells::default_array(column, count)?,
-            });
-        }
-        let overlay = self.overlay(&rows, count)?;
-        overlay.apply(&self.columns, arrays)
-    }
-
-    fn overlay(&mut self, rows: &Range<u64>, count: usize) -> Result<Overlay> {
-        let mut overlay = Overlay::new(self.columns.len(), count);
-        let Self { undo, redo, snapshot, positions, rowset, .. } = self;
-        for cursor in undo {
-            cursor.for_each(rows.clone(), |row, timestamp, list| {
-                if snapshot.includes(timestamp) { Ok(()) } else { overlay.change(row, rows, list, positions) }
-            })?;
-        }
-        // Changes of the log that mix with those of the files are laid between them.
-        let mut mixed: BTreeMap<u64, Vec<(u64, Bytes)>> = BTreeMap::new();
-        for cursor in redo {
-            cursor.for_each(rows.clone(), |row, timestamp, list| {
-                if !snapshot.includes(timestamp) {
-                    Ok(())
-                } else if rowset.log_mixes_with_redo {
-                    mixed.entry(row).or_default().push((timestamp, Bytes::copy_from_slice(list)));
-                    Ok(())
-                } else {
-                    overlay.change(row, rows, list, positions)
-                }
-            })?;
-        }
-        for (&row, changes) in rowset.log_changes.range(rows.clone()) {
-            let visible = changes.iter().filter(|(timestamp, _)| snapshot.includes(*timestamp));
-            mixed.entry(row).or_default().extend(visible.cloned());
-        }
-        for (row, mut changes) in mixed {
-            if rowset.log_mixes_with_redo {
-                changes.sort_by_key(|(timestamp, _)| *timestamp);
-            }
-            for (_, list) in changes {
-                overlay.change(row, rows, &list, positions)?;
-            }
-        }
-        Ok(overlay)
-    }
-}
-
-/// The changes of a stretch of rows, to be laid over the base values. The last one of a cell counts.
-#[derive(Debug)]
-struct Overlay {
-    count: usize,
-    deleted: Option<Vec<bool>>,
-    /// For each column, in the order of the changes: row, and where the new cell stands in `bytes`; `None` is null.
-    columns: Vec<Vec<(usize, Option<Range<usize>>)>>,
-    bytes: Vec<u8>,
-}
-
-impl Overlay {
-    fn new(columns: usize, count: usize) -> Self {
-        Self { count, deleted: None, columns: vec![Vec::new(); columns], bytes: Vec::new() }
-    }
-
-    fn change(
-        &mut self,
-        row: u64,
-        rows: &Range<u64>,
-        list: &[u8],
-        positions: &HashMap<i32, usize>,
-    ) -> Result<()> {
-        let index = usize::try_from(row.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        if index >= self.count {
-            return Err(Error::corrupt(format!("a change of rows {rows:?}"), row));
-        }
-        let list = ChangeList::parse(list)?;
-        let is_deleted = match list.kind {
-            ChangeKind::Delete => Some(true),
-            ChangeKind::Reinsert => Some(false),
-            ChangeKind::Update => None,
-        };
-        if let Some(is_deleted) = is_deleted {
-            let deleted = self.deleted.get_or_insert_with(|| vec![false; self.count]);
-            if let Some(flag) = deleted.get_mut(index) {
-                *flag = is_deleted;
-            }
-        }
-        list.for_each(|id, cell| {
-            let column = positions.get(&id).and_then(|position| self.columns.get_mut(*position));
-            if let Some(column) = column {
-                let start = self.bytes.len();
-                self.bytes.extend_from_slice(cell.unwrap_or_default());
-                column.push((index, cell.map(|_| start..self.bytes.len())));
-            }
-            Ok(())
-        })
-    }
-
-    fn apply(
-        self,
-        columns: &[(KuduColumn, Option<CellCursor>)],
-        mut arrays: Vec<ArrayRef>,
-    ) -> Result<(Vec<ArrayRef>, Option<BooleanArray>)> {
-        for (((column, _), base), mut changes) in columns.iter().zip(&mut arrays).zip(self.columns) {
-            if changes.is_empty() {
-                continue;
-            }
-            // Changes of one row stay in their order; the last of them is taken.
-            changes.sort_by_key(|(row, _)| *row);
-            let of_rows = changes.chunk_by(|a, b| a.0 == b.0).filter_map(<[_]>::last);
-            let (rows, cells): (Vec<usize>, Vec<Option<&[u8]>>) = of_rows
-                .map(|(row, cell)| (*row, cell.clone().and_then(|range| self.bytes.get(range))))
-                .unzip();
-            let updates = cells::to_array(column, &cells)?;
-            let mut indexes: Vec<(usize, usize)> = (0..self.count).map(|row| (0, row)).collect();
-            for (number, row) in rows.into_iter().enumerate() {
-                if let Some(index) = indexes.get_mut(row) {
-                    *index = (1, number);
-                }
-            }
-            *base = interleave(&[base.as_ref(), updates.as_ref()], &indexes)?;
-        }
-        let live =
-            self.deleted.map(|deleted| deleted.into_iter().map(|is_deleted| Some(!is_deleted)).collect());
-        Ok((arrays, live))
     }
 }

@@ -1,7 +1,7 @@
 //! What a scan of a table reads, and that pruning, cutting and merging change nothing.
 
 #[path = "../../tests/support/made.rs"]
-mod made;
+pub(super) mod made;
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;

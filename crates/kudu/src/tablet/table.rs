@@ -85,6 +85,13 @@ impl KuduTable {
         Self::new(inner.name, tablets, inner.snapshot, inner.log)
     }
 
+    /// The same table at another time.
+    #[cfg(test)]
+    pub(super) fn at(self, snapshot: Snapshot) -> Result<Self> {
+        let inner = Arc::into_inner(self.0).ok_or_else(|| Error::invalid("a table in use"))?;
+        Self::new(inner.name, inner.tablets, snapshot, inner.log)
+    }
+
     #[cfg(test)]
     pub(super) fn tablets(&self) -> &[Tablet] {
         &self.0.tablets

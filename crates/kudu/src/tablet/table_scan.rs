@@ -5,19 +5,17 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
-};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
 use pilaster_core::dataset::column_index;
 use pilaster_core::merge::SomeRows;
 use pilaster_core::positional::{self, ColumnCursor, Columns};
-use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{BatchReader, Error, ErrorKind, OnDamage, Result, RowRanges, ScanRequest};
 
 use super::cells;
 use super::key_range::KeyRange;
+use super::row_filter::{RowFilter, keep_rows};
 use super::rowset::{RowSet, Snapshot};
 use super::schema::{KuduColumn, KuduSchema};
 use super::tablet_rows::{Reading, RowStream};
@@ -32,7 +30,8 @@ pub(super) struct TableScan {
     projection: Vec<usize>,
     reading: Reading,
     request: ScanRequest,
-    predicate: Option<BoundPredicate>,
+    /// What is left to do of the predicate when rows come.
+    filter: Option<RowFilter>,
     /// Only rows with keys in these ranges can match.
     keys: Option<Vec<KeyRange>>,
     /// What is still to visit.
@@ -61,21 +60,33 @@ impl TableScan {
     ) -> Result<Self> {
         let arrow = schema.to_arrow();
         let projection = request.projected(&arrow)?;
-        let mut wanted = projection.clone();
-        for name in request.predicate.iter().flat_map(|predicate| predicate.columns()) {
-            wanted.push(column_index(&arrow, name)?);
-        }
+        let filtered = request.predicate.iter().flat_map(|predicate| predicate.columns());
+        let filtered = filtered.map(|name| column_index(&arrow, name)).collect::<Result<Vec<_>>>()?;
+        // First what the predicate needs.
         let mut read: Vec<usize> = Vec::new();
-        for column in wanted {
-            if !read.contains(&column) {
-                read.push(column);
+        let mut add = |columns: &[usize]| {
+            for column in columns {
+                if !read.contains(column) {
+                    read.push(*column);
+                }
             }
-        }
+            read.len()
+        };
+        let filter_width = add(&filtered);
+        add(&projection);
+        let losses = match &request.on_damage {
+            OnDamage::Stop => None,
+            OnDamage::Skip(losses) => Some(Arc::clone(losses)),
+        };
         let columns: Vec<KuduColumn> =
             read.iter().filter_map(|index| schema.columns.get(*index).cloned()).collect();
         let read_schema = Schema::new(columns.iter().map(KuduColumn::field).collect::<Vec<_>>());
-        let predicate =
-            request.predicate.as_ref().map(|predicate| predicate.bind(&read_schema)).transpose()?;
+        let needed = columns.get(..filter_width).unwrap_or_default();
+        let filter = request.predicate.as_ref().map(|predicate| RowFilter::new(predicate, needed));
+        let filter = filter.transpose()?;
+        // Where positions count, all rows do; where damage is passed over, all that is lost is noted.
+        let is_late = request.rows.is_none() && request.row_numbers.is_none() && losses.is_none();
+        let (pushed, filter) = if is_late { (filter, None) } else { (None, filter) };
         let place = |index: &usize| read.iter().position(|column| column == index);
         Ok(Self {
             output: request.output_schema(&arrow)?,
@@ -84,15 +95,13 @@ impl TableScan {
             reading: Reading {
                 columns,
                 keys: schema.keys().to_vec(),
+                filter: pushed,
                 snapshot,
                 batch_size: request.batch_size.max(1),
-                losses: match &request.on_damage {
-                    OnDamage::Stop => None,
-                    OnDamage::Skip(losses) => Some(Arc::clone(losses)),
-                },
+                losses,
             },
             request: request.clone(),
-            predicate,
+            filter,
             keys,
             units: units.into_iter(),
             current: None,
@@ -140,7 +149,7 @@ impl TableScan {
     fn open(&mut self, unit: &Unit) -> Result<Option<Current>> {
         let found = unit.find(self.keys.as_deref())?;
         let Some((rowset, rows, shift)) = self.plain(&found) else {
-            return Ok(found.read(&self.reading).map(Current::Rows));
+            return Ok(found.read(&self.reading)?.map(Current::Rows));
         };
         if rows.is_empty() {
             return Ok(None);
@@ -193,37 +202,24 @@ impl TableScan {
         let SomeRows { arrays, count } = rows;
         let first = self.position;
         self.position = first.saturating_add(count as u64);
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.read_schema), arrays, &options)?;
-        let mut mask = match &self.predicate {
-            None => None,
-            Some(predicate) => {
-                let matches = predicate.evaluate(&batch)?;
-                Some(if matches.null_count() > 0 { prep_null_mask_filter(&matches) } else { matches })
-            }
+        let matches = self.filter.as_ref().map(|filter| filter.matches(&arrays, count)).transpose()?;
+        let positions = self.request.rows.as_ref();
+        let wanted = positions.map(|rows| rows.within(&(first..self.position)).to_mask(count));
+        let kept: Option<BooleanBuffer> = match (matches, wanted) {
+            (Some(matches), Some(wanted)) => Some(&matches & &wanted),
+            (one, other) => one.or(other),
         };
-        if let Some(rows) = &self.request.rows {
-            let wanted = rows.within(&(first..self.position)).to_mask(count);
-            let both = match mask {
-                Some(mask) => mask.values() & &wanted,
-                None => wanted,
-            };
-            mask = Some(BooleanArray::new(both, None));
-        }
         let mut columns: Vec<ArrayRef> =
-            self.projection.iter().filter_map(|index| batch.columns().get(*index).cloned()).collect();
+            self.projection.iter().filter_map(|index| arrays.get(*index).cloned()).collect();
         if self.request.row_numbers.is_some() {
             columns.push(Arc::new(UInt64Array::from_iter_values(first..self.position)));
         }
-        let mut kept = count;
-        if let Some(mask) = mask {
-            kept = mask.true_count();
-            if kept < count {
-                let filter = FilterBuilder::new(&mask).optimize().build();
-                columns = columns.iter().map(|array| Ok(filter.filter(array)?)).collect::<Result<_>>()?;
-            }
+        let mut left = count;
+        if let Some(kept) = kept {
+            columns = keep_rows(columns, &kept)?;
+            left = kept.count_set_bits();
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(kept));
+        let options = RecordBatchOptions::new().with_row_count(Some(left));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
     }
 }

@@ -3,14 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_select::filter::FilterBuilder;
 use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
 use pilaster_core::{LossLog, Result, RowRanges};
 
 use super::encoded_keys::encode_keys;
 use super::key_range::KeyRange;
 use super::merge::MergedRows;
-use super::rowset::{ReadAhead, RowSet, RowSetReader, Snapshot};
+use super::overlay::Overlay;
+use super::row_filter::{RowFilter, keep_bits, keep_rows, span};
+use super::rowset::{RowSet, Snapshot};
+use super::rowset_reader::{ReadAhead, RowSetReader};
 use super::schema::KuduColumn;
 use super::units::UnitRows;
 use crate::wal::{MemoryCursor, MemoryRows};
@@ -28,6 +30,8 @@ pub(crate) struct Reading {
     pub columns: Vec<KuduColumn>,
     /// The key columns, which are read too where rows must be merged.
     pub keys: Vec<KuduColumn>,
+    /// Only rows for which this is true; the columns begin with those it needs.
+    pub filter: Option<RowFilter>,
     pub snapshot: Snapshot,
     pub batch_size: usize,
     /// Where rows are noted that cannot be read or proven good; without it they end the scan.
@@ -35,12 +39,58 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Rows that begin with the key columns, their keys put where they are wanted.
-    fn keyed(&self, rows: SomeRows, keys: Option<&mut Keys>) -> Result<SomeRows> {
-        if let Some(keys) = keys {
+    /// Of live rows with all columns those that are wanted, and the keys of all of them, which the columns then begin with,
+    /// where they are wanted; `None` if nothing is left.
+    fn given(&self, rows: SomeRows, mut keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
+        if let Some(keys) = &mut keys {
             encode_keys(&self.keys, &rows, keys)?;
         }
-        Ok(rows)
+        let Some(filter) = &self.filter else { return Ok(Some(rows)) };
+        let matches = filter.matches(&rows.arrays, rows.count)?;
+        let count = matches.count_set_bits();
+        let arrays = keep_rows(rows.arrays, &matches)?;
+        let has_keys = keys.is_some();
+        if let Some(keys) = keys {
+            keys.leave_out_but(&matches);
+        }
+        Ok((has_keys || count > 0).then_some(SomeRows { arrays, count }))
+    }
+
+    /// Reads rows of a rowset: the columns that the filter needs, and the others from the first wanted row to the last.
+    fn read_filtered(
+        &self,
+        filter: &RowFilter,
+        reader: &mut RowSetReader,
+        rows: &Range<u64>,
+        overlay: &Overlay,
+        keys: Option<&mut Keys>,
+    ) -> Result<Option<SomeRows>> {
+        let needed = reader.read(0..filter.width(), rows, overlay)?;
+        let mut wanted = filter.matches(&needed, overlay.count())?;
+        let live = overlay.live();
+        if let Some(live) = &live {
+            wanted = &wanted & live;
+        }
+        let has_keys = keys.is_some();
+        if let Some(keys) = keys {
+            // Keys of rows that are not wanted count too: one that is live twice must be seen.
+            let key_columns = needed.iter().take(self.keys.len()).cloned().collect();
+            let (arrays, kept) = match &live {
+                Some(live) => (keep_rows(key_columns, live)?, keep_bits(&wanted, live)),
+                None => (key_columns, wanted.clone()),
+            };
+            encode_keys(&self.keys, &SomeRows { arrays, count: kept.len() }, keys)?;
+            keys.leave_out_but(&kept);
+        }
+        let Some(span) = span(&wanted) else {
+            return Ok(has_keys.then(|| SomeRows { arrays: Vec::new(), count: 0 }));
+        };
+        let wanted = wanted.slice(span.start, span.len());
+        let start = rows.start.saturating_add(span.start as u64);
+        let narrowed = start..start.saturating_add(span.len() as u64);
+        let mut arrays: Vec<_> = needed.iter().map(|array| array.slice(span.start, span.len())).collect();
+        arrays.extend(reader.read(filter.width()..self.columns.len(), &narrowed, overlay)?);
+        Ok(Some(SomeRows { arrays: keep_rows(arrays, &wanted)?, count: wanted.count_set_bits() }))
     }
 }
 
@@ -52,23 +102,30 @@ impl UnitRows {
         rowset.is_plain(&ids, snapshot).then_some((rowset, rows))
     }
 
-    /// Reads the live rows in key order; `None` if there are none to read.
-    pub fn read(self, reading: &Reading) -> Option<RowStream> {
+    /// Reads the wanted live rows in key order; `None` if there are none to read.
+    pub fn read(self, reading: &Reading) -> Result<Option<RowStream>> {
         let members = self.rowsets.len().saturating_add(usize::from(self.memory.is_some()));
         if members < 2 {
-            return self.sources(reading, &ReadAhead::default()).pop().map(RowStream::Single);
+            return Ok(self.sources(reading, &ReadAhead::default()).pop().map(RowStream::Single));
         }
+        // Keys first, then what the filter needs besides, as the columns begin with that.
         let others = reading.columns.iter().filter(|column| !reading.keys.contains(column));
         let columns: Vec<KuduColumn> = reading.keys.iter().chain(others).cloned().collect();
         let positions = reading.columns.iter().filter_map(|column| columns.iter().position(|c| c == column));
         let positions = positions.collect();
+        let filter = reading.filter.as_ref().map(|filter| {
+            let needed = reading.columns.iter().take(filter.width());
+            let besides = needed.filter(|column| !reading.keys.contains(column)).count();
+            filter.over(columns.get(..reading.keys.len().saturating_add(besides)).unwrap_or_default())
+        });
+        let filter = filter.transpose()?;
         let ahead = ReadAhead::shared_by(members.saturating_mul(columns.len()));
         let rows = MERGED_BYTES.checked_div(self.row_bytes(columns.len()).saturating_mul(members as u64));
         let rows = rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
         let batch_size = rows.clamp(LEAST_MERGED_ROWS, reading.batch_size.max(LEAST_MERGED_ROWS));
-        let sources = self.sources(&Reading { columns, batch_size, ..reading.clone() }, &ahead);
+        let sources = self.sources(&Reading { columns, filter, batch_size, ..reading.clone() }, &ahead);
         let merge = MergedRows::new(sources, reading.batch_size, reading.losses.clone());
-        Some(RowStream::Merged { merge: Box::new(merge), positions })
+        Ok(Some(RowStream::Merged { merge: Box::new(merge), positions }))
     }
 
     /// About how many bytes a row of so many columns takes.
@@ -117,7 +174,7 @@ impl RowStream {
     }
 }
 
-/// A rowset's live rows, batch by batch; its files are opened when the first are asked for.
+/// A rowset's wanted live rows, batch by batch; its files are opened when the first are asked for.
 struct RowSetRows {
     rowset: Arc<RowSet>,
     reading: Arc<Reading>,
@@ -141,28 +198,32 @@ impl RowSetRows {
         Some(range.start..end)
     }
 
-    fn read(&mut self, rows: Range<u64>) -> Result<Option<SomeRows>> {
+    /// Reads some of the pending rows; `None` if none of them is left.
+    fn read(&mut self, rows: &Range<u64>, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
+        let Reading { columns, filter, snapshot, .. } = self.reading.as_ref();
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None => {
                 let wanted = std::iter::once(rows.clone()).chain(self.pending.iter().cloned()).collect();
-                let Reading { columns, snapshot, .. } = self.reading.as_ref();
-                self.reader.insert(self.rowset.reader(columns, *snapshot, &wanted, self.ahead)?)
+                let certain = filter.as_ref().map_or(columns.len(), RowFilter::width);
+                self.reader.insert(self.rowset.reader(columns, certain, *snapshot, &wanted, self.ahead))
             }
         };
-        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        let (arrays, live) = reader.read(rows)?;
-        let Some(live) = live else { return Ok(Some(SomeRows { arrays, count })) };
-        let count = live.true_count();
-        if count == live.len() {
-            return Ok(Some(SomeRows { arrays, count }));
-        }
-        if count == 0 {
+        let overlay = reader.overlay(rows)?;
+        let live = overlay.live();
+        if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
             return Ok(None);
         }
-        let filter = FilterBuilder::new(&live).optimize().build();
-        let arrays = arrays.iter().map(|array| Ok(filter.filter(array)?)).collect::<Result<Vec<_>>>()?;
-        Ok(Some(SomeRows { arrays, count }))
+        if let Some(filter) = filter {
+            return self.reading.read_filtered(filter, reader, rows, &overlay, keys);
+        }
+        let mut arrays = reader.read(0..columns.len(), rows, &overlay)?;
+        let mut count = overlay.count();
+        if let Some(live) = live {
+            arrays = keep_rows(arrays, &live)?;
+            count = live.count_set_bits();
+        }
+        self.reading.given(SomeRows { arrays, count }, keys)
     }
 }
 
@@ -171,10 +232,10 @@ impl KeyedRows for RowSetRows {
         &self.first_key
     }
 
-    fn next(&mut self, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
+    fn next(&mut self, mut keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
         while let Some(rows) = self.next_rows() {
-            match (self.read(rows.clone()), &self.reading.losses) {
-                (Ok(Some(read)), _) => return self.reading.keyed(read, keys).map(Some),
+            match (self.read(&rows, keys.as_deref_mut()), &self.reading.losses) {
+                (Ok(Some(read)), _) => return Ok(Some(read)),
                 (Ok(None), _) => {}
                 (Err(error), None) => return Err(error),
                 // Smaller and smaller stretches, until only the rows that cannot be read are left out.
@@ -209,9 +270,16 @@ impl KeyedRows for MemoryBatches {
         &self.first_key
     }
 
-    fn next(&mut self, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
+    fn next(&mut self, mut keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
         let Reading { columns, snapshot, batch_size, losses, .. } = self.reading.as_ref();
-        let read = self.cursor.next(columns, *snapshot, *batch_size, losses.as_deref())?;
-        read.map(|(arrays, count)| self.reading.keyed(SomeRows { arrays, count }, keys)).transpose()
+        while let Some((arrays, count)) =
+            self.cursor.next(columns, *snapshot, *batch_size, losses.as_deref())?
+        {
+            let given = self.reading.given(SomeRows { arrays, count }, keys.as_deref_mut())?;
+            if given.is_some() {
+                return Ok(given);
+            }
+        }
+        Ok(None)
     }
 }
