@@ -28,7 +28,8 @@ use pilaster_core::{Dataset, VerifyDepth, col, lit};
 use pilaster_kudu::cfile::{Compression, KuduType, kudu_type};
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
 use pilaster_kudu::table_writer::{
-    BlockManager, HashPartition, KuduTableSummary, KuduTableWriter, KuduTableWriterOptions, RangePartition,
+    BlockManager, HashPartition, KeyBounds, KuduTableSummary, KuduTableWriter, KuduTableWriterOptions,
+    RangePartition,
 };
 use proptest::prelude::*;
 
@@ -177,9 +178,12 @@ impl Choice {
             .with_block_size_bytes(self.block_size_bytes)
             .with_block_manager(self.manager);
         let mut free: Vec<_> = self.key_names();
+        let mut own = Vec::new();
         for &(column, buckets) in &self.hash {
             if column < free.len() {
-                let partition = HashPartition::new([free.remove(column)], buckets);
+                let column = free.remove(column);
+                own.push(HashPartition::new([column.clone()], 7 - buckets));
+                let partition = HashPartition::new([column], buckets);
                 options = options.with_hash_partition(partition.with_seed(random.next() as u32));
             }
         }
@@ -193,8 +197,16 @@ impl Choice {
                 splits.insert(literal.to_string(), vec![literal]);
             }
         }
-        if !splits.is_empty() {
-            options = options.with_range_partition(RangePartition::new(["k0"], splits.into_values()));
+        let only: Vec<_> = splits.values().cloned().collect();
+        if let [split] = only.as_slice() {
+            // All keys too, but the ranges are named, and one of them has buckets of its own.
+            let below = own.into_iter().fold(KeyBounds::new(None, Some(split.clone())), |bounds, hash| {
+                bounds.with_hash_partition(hash)
+            });
+            let ranges = [KeyBounds::new(Some(split.clone()), None), below];
+            options = options.with_range_partition(RangePartition::only(["k0"], ranges));
+        } else if !only.is_empty() {
+            options = options.with_range_partition(RangePartition::new(["k0"], only));
         }
         for field in batch.schema().fields() {
             options = options.with_column_compression(
@@ -464,14 +476,81 @@ fn partitions_that_cannot_be_are_refused() {
         ),
         (
             plain().with_range_partition("id:seven".parse().unwrap()),
-            "column \"id\" of type INT32 has no value seven to split at",
+            "column \"id\" of type INT32 has no value seven to be a range split",
         ),
         (
             plain().with_range_partition("id:7|7".parse().unwrap()),
             "the range split [80, 00, 00, 07] is given twice",
         ),
+        (plain().with_range_partition("id:7..7|8..".parse().unwrap()), "the range 7..7 has no keys"),
+        (
+            plain().with_range_partition("id:..7|3..9".parse().unwrap()),
+            "range partitions that overlap: ..7, 3..9",
+        ),
+        (
+            plain().with_range_partition("id:1..|3..".parse().unwrap()),
+            "range partitions that overlap: 1.., 3..",
+        ),
+        (
+            plain().with_range_partition("id:1..x".parse().unwrap()),
+            "column \"id\" of type INT32 has no value x to be a range bound",
+        ),
+        (
+            plain().with_range_partition("id:..7@id:2".parse().unwrap()),
+            "a range with 1 hash partitions of its own in a table with 0; Kudu takes only as many",
+        ),
+        (plain().with_range_partition(RangePartition::only(["id"], [])), "a range partition without ranges"),
+        (
+            plain().with_range_partition("id:1..".parse().unwrap()),
+            "the row with the primary key id = 0 lies in no range partition",
+        ),
     ] {
         assert_eq!(refused(value(), options), message);
+    }
+}
+
+/// Ranges of years that leave some out, one of them with buckets of its own.
+#[test]
+fn ranges_may_leave_keys_out_and_have_buckets_of_their_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("t");
+    let years: Vec<i32> = [2020, 2021, 2022, 2023, 2030, 2031].repeat(50);
+    let ids = Int64Array::from_iter_values(0..years.len() as i64);
+    let batch = RecordBatch::try_from_iter([
+        ("year", Arc::new(Int32Array::from(years)) as ArrayRef),
+        ("id", Arc::new(ids)),
+    ])
+    .unwrap();
+    let options = KuduTableWriterOptions::default()
+        .with_primary_key(["year", "id"])
+        .with_hash_partition(HashPartition::new(["id"], 2))
+        .with_range_partition("year:2030..|2020..2022@id:3:9|2022..2024".parse().unwrap());
+    let summary = write(&folder, &batch, 1000, options).unwrap();
+    let partitions: Vec<_> = summary.tablets.iter().map(|tablet| tablet.partition.as_str()).collect();
+    let year = |year: u32| format!("{:08x}", year ^ (1 << 31));
+    let ranges = [(2020, Some(2022)), (2022, Some(2024)), (2030, None)];
+    let expected = (0..3).flat_map(|bucket: u32| {
+        let of_bucket = ranges.iter().filter(move |range| bucket < 2 || range.0 == 2020);
+        of_bucket.map(move |(lower, upper)| {
+            let end = match upper {
+                Some(upper) => format!("{bucket:08x}{}", year(*upper)),
+                None => format!("{:08x}", bucket + 1),
+            };
+            format!("hash {bucket} [{bucket:08x}{}, {end})", year(*lower))
+        })
+    });
+    assert_eq!(partitions, expected.collect::<Vec<_>>());
+    assert!(summary.tablets.iter().all(|tablet| tablet.rows > 0), "{summary:?}");
+
+    // All rows are there, and each is found by its key, in the tablet that the hash of its range names.
+    let (store, batches) = read(&folder);
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 300);
+    let table = store.table(None).unwrap();
+    for row in 0..batch.num_rows() {
+        let value = |column: usize| pilaster_core::Literal::from_array(batch.column(column), row);
+        let predicate = pilaster_core::Predicate::And(vec![col("year").eq(value(0)), col("id").eq(value(1))]);
+        let found = table.scan().filter(predicate).read().unwrap();
+        assert_eq!(found.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1, "row {row}");
     }
 }
 

@@ -17,13 +17,17 @@ mod support;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, RecordBatch};
 use arrow_schema::{Field, Schema};
+use arrow_select::filter::filter_record_batch;
 use pilaster_core::{Dataset, lit};
 use pilaster_kudu::cfile::{Compression, Encoding, KuduType};
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
 use pilaster_kudu::table_writer::{
-    BlockManager, HashPartition, KuduTableSummary, KuduTableWriter, KuduTableWriterOptions, RangePartition,
+    BlockManager, HashPartition, KeyBounds, KuduTableSummary, KuduTableWriter, KuduTableWriterOptions,
+    RangePartition,
 };
 
 use support::columns::Pattern;
@@ -236,6 +240,37 @@ fn kudu_reads_partitioned_tables() {
     let by_words =
         table.check("range of two columns", 3000, BlockManager::Log, options.with_range_partition(words));
     assert_eq!(by_words.tablets.len(), 3);
+}
+
+#[test]
+#[ignore = "runs the real Kudu, which is downloaded once (kudu-accepts-tablet in PILASTER_TOOLS)"]
+fn kudu_reads_tables_with_gaps_between_ranges_and_hashes_of_their_own() {
+    let options = KuduTableWriterOptions::default()
+        .with_primary_key(["word", "number", "day"])
+        .with_hash_partition(HashPartition::new(["word", "day"], 3).with_seed(7))
+        .with_hash_partition(HashPartition::new(["number"], 2));
+    let mut table = compound(3000);
+    // No rows with numbers from -1,000,000,000 up to 0.
+    let numbers = table.batch.column(1).as_primitive::<Int32Type>();
+    let kept = numbers.values().iter().map(|number| Some(!(-1_000_000_000..0).contains(number)));
+    table.batch = filter_record_batch(&table.batch, &kept.collect::<BooleanArray>()).unwrap();
+    assert!(table.batch.num_rows() > 1000);
+    let numbers = "number:..-1000000000|0..1000000000@day:4:5@word:2|1000000000..".parse().unwrap();
+    let summary = table.check("gaps", 700, BlockManager::Log, options.clone().with_range_partition(numbers));
+    assert_eq!(summary.tablets.len(), 6 + 8 + 6);
+    // Bounds of text and of two columns.
+    let bounds = |word: &str, number: i32| Some(vec![lit(word), lit(number)]);
+    let words = RangePartition::only(
+        ["word", "number"],
+        [
+            KeyBounds::new(None, bounds("größe", 0))
+                .with_hash_partition(HashPartition::new(["day"], 2))
+                .with_hash_partition(HashPartition::new(["number", "word"], 5)),
+            KeyBounds::new(bounds("größe", 0), None),
+        ],
+    );
+    let summary = table.check("ranges of text", 700, BlockManager::File, options.with_range_partition(words));
+    assert_eq!(summary.tablets.len(), 10 + 6);
 }
 
 #[test]

@@ -23,8 +23,9 @@ pub(super) struct KuduArgs {
     #[arg(long, value_name = "A,B:BUCKETS")]
     kudu_hash: Vec<HashPartition>,
 
-    /// Range partitions by key columns, divided at these values: --kudu-range "year:2020|2024"
-    #[arg(long, value_name = "A,B:SPLIT|SPLIT")]
+    /// Range partitions by key columns: divided at these values, "year:2020|2024"; or only these ranges, each up to and without
+    /// its upper bound, "year:2020..2022|2022..2024@id:8|2030..", where @A,B:BUCKETS replaces --kudu-hash in a range
+    #[arg(long, value_name = "A,B:RANGES")]
     kudu_range: Option<RangePartition>,
 
     /// Codec of blocks: no_compression, snappy, lz4, zlib [default: no_compression]

@@ -1,5 +1,7 @@
 //! Schemas and partitions.
 
+use super::RowOperationsPb;
+
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SchemaPb {
     #[prost(message, repeated, tag = "1")]
@@ -88,6 +90,9 @@ pub(crate) struct RangeSchemaPb {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct CustomHashSchemaPb {
+    /// Two operations, with the range columns given: the lower and the upper bound.
+    #[prost(message, optional, tag = "1")]
+    pub range_bounds: Option<RowOperationsPb>,
     #[prost(message, repeated, tag = "2")]
     pub hash_schema: Vec<HashBucketSchemaPb>,
 }

@@ -24,6 +24,11 @@ impl KeyColumn {
     pub fn new(data_type: KuduType, array: &ArrayRef) -> Result<Self> {
         Ok(Self { data_type, stored: Stored::new(array, data_type.physical())? })
     }
+
+    /// The stored form of a value.
+    pub fn cell(&self, row: usize) -> Option<&[u8]> {
+        self.stored.value(row)
+    }
 }
 
 impl KeyRows {

@@ -7,10 +7,11 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `options` | what can be chosen |
+//! | `options`, `partition_options` | what can be chosen |
 //! | `columns` | Arrow columns → Kudu columns |
 //! | `convert` | arrays → the types of the table, without loss |
 //! | `partitions` | which tablet a row belongs to |
+//! | `key_ranges` | the ranges of its key columns |
 //! | `key_rows` | encoded keys of many rows |
 //! | `run` | rows in memory, sorted |
 //! | `rowset` | sorted rows → the blocks of a rowset |
@@ -50,8 +51,10 @@
 mod columns;
 mod convert;
 mod duplicates;
+mod key_ranges;
 mod key_rows;
 mod options;
+mod partition_options;
 mod partitions;
 mod rowset;
 mod run;
@@ -59,5 +62,6 @@ mod tablet;
 mod writer;
 
 pub use crate::fs::BlockManager;
-pub use options::{HashPartition, KuduTableWriterOptions, RangePartition};
+pub use options::KuduTableWriterOptions;
+pub use partition_options::{HashPartition, KeyBounds, RangePartition};
 pub use writer::{KuduTableSummary, KuduTableWriter, TabletSummary};

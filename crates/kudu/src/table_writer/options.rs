@@ -1,10 +1,8 @@
 //! What can be chosen when writing a table.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 
-use pilaster_core::{Error, Literal, Result};
-
+use super::partition_options::{HashPartition, RangePartition};
 use crate::cfile::{Compression, Encoding, KuduType};
 use crate::fs::BlockManager;
 
@@ -210,116 +208,5 @@ impl KuduTableWriterOptions {
     pub fn with_server_address(mut self, host: impl Into<String>, port: u16) -> Self {
         self.server_address = (host.into(), port);
         self
-    }
-}
-
-/// A hash dimension: rows go to buckets by the hash of some key columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HashPartition {
-    pub(super) columns: Vec<String>,
-    pub(super) buckets: u32,
-    pub(super) seed: u32,
-}
-
-impl HashPartition {
-    /// Buckets by the hash of `columns`, which must be key columns.
-    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>, buckets: u32) -> Self {
-        Self { columns: columns.into_iter().map(Into::into).collect(), buckets, seed: 0 }
-    }
-
-    /// The seed of the hash; 0 unless set.
-    #[must_use]
-    pub fn with_seed(mut self, seed: u32) -> Self {
-        self.seed = seed;
-        self
-    }
-}
-
-impl FromStr for HashPartition {
-    type Err = Error;
-
-    /// Takes `columns:buckets` or `columns:buckets:seed`, the columns separated by commas.
-    fn from_str(text: &str) -> Result<Self> {
-        let refuse = || {
-            Error::invalid(format!(
-                "no hash partition \"{text}\"; it is written as columns:buckets, for example id,name:4"
-            ))
-        };
-        let mut parts = text.split(':');
-        let columns = column_list(parts.next().unwrap_or_default()).ok_or_else(refuse)?;
-        let buckets = parts.next().and_then(|part| part.trim().parse().ok()).ok_or_else(refuse)?;
-        let seed = match parts.next() {
-            Some(part) => part.trim().parse().map_err(|_| refuse())?,
-            None => 0,
-        };
-        if parts.next().is_some() {
-            return Err(refuse());
-        }
-        Ok(Self::new(columns, buckets).with_seed(seed))
-    }
-}
-
-/// Ranges of some key columns: everything before the first split, between neighbouring splits, and from the last on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RangePartition {
-    pub(super) columns: Vec<String>,
-    pub(super) splits: Vec<Vec<Literal>>,
-}
-
-impl RangePartition {
-    /// Ranges of `columns`, which must be key columns, divided at `splits`: a value for each column. A row that equals a
-    /// split belongs to the range it begins.
-    pub fn new<S: Into<String>>(
-        columns: impl IntoIterator<Item = S>,
-        splits: impl IntoIterator<Item = Vec<Literal>>,
-    ) -> Self {
-        Self { columns: columns.into_iter().map(Into::into).collect(), splits: splits.into_iter().collect() }
-    }
-}
-
-impl FromStr for RangePartition {
-    type Err = Error;
-
-    /// Takes `columns:split|split|…`, columns and the values of a split separated by commas.
-    fn from_str(text: &str) -> Result<Self> {
-        let refuse = || {
-            Error::invalid(format!(
-                "no range partition \"{text}\"; it is written as columns:split|split, for example year:2020|2024"
-            ))
-        };
-        let (columns, splits) = text.split_once(':').ok_or_else(refuse)?;
-        let columns = column_list(columns).ok_or_else(refuse)?;
-        let values = |split: &str| split.split(',').map(Literal::from).collect::<Vec<_>>();
-        let splits: Vec<_> = splits.split('|').map(values).collect();
-        if splits.iter().any(|split| split.len() != columns.len()) {
-            return Err(refuse());
-        }
-        Ok(Self::new(columns, splits))
-    }
-}
-
-fn column_list(text: &str) -> Option<Vec<String>> {
-    let columns: Vec<_> = text.split(',').map(|name| name.trim().to_string()).collect();
-    columns.iter().all(|name| !name.is_empty()).then_some(columns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pilaster_core::lit;
-
-    #[test]
-    fn partitions_are_read_from_text() {
-        let hash: HashPartition = "a, b:4:7".parse().unwrap();
-        assert_eq!(hash, HashPartition::new(["a", "b"], 4).with_seed(7));
-        let range: RangePartition = "a,b:1,x|2,y".parse().unwrap();
-        let splits = [vec![lit("1"), lit("x")], vec![lit("2"), lit("y")]];
-        assert_eq!(range, RangePartition::new(["a", "b"], splits));
-        for bad in ["", "a", "a:", "a:x", ":4", "a:4:", "a:4:5:6"] {
-            assert!(bad.parse::<HashPartition>().is_err(), "{bad}");
-        }
-        for bad in ["", "a", ":4", "a,b:1|2"] {
-            assert!(bad.parse::<RangePartition>().is_err(), "{bad}");
-        }
     }
 }

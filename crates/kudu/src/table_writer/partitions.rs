@@ -2,18 +2,19 @@
 //!
 //! A partition key is the bucket of each hash dimension as a big-endian u32, then the range columns encoded as a key. A tablet
 //! has the rows from its start (inclusive) to its end (exclusive). Where a range has no end, the end of the tablet is that of
-//! its last bucket: the next bucket's number.
+//! its last bucket: the next bucket's number. Ranges may have hash dimensions of their own, and leave keys out.
 
 use std::num::NonZeroU32;
 
-use arrow_cast::{CastOptions, cast_with_options};
-use pilaster_core::{Error, Literal, Result};
+use pilaster_core::{Error, Result};
 
 use super::columns::TableColumns;
+use super::key_ranges::{KeyRange, key_places, key_ranges};
 use super::key_rows::{KeyColumn, KeyRows};
-use super::options::{HashPartition, KuduTableWriterOptions, RangePartition};
+use super::options::KuduTableWriterOptions;
+use super::partition_options::HashPartition;
 use crate::messages::{
-    ColumnIdentifierPb, HashBucketSchemaPb, PartitionPb, PartitionSchemaPb, RangeSchemaPb,
+    ColumnIdentifierPb, CustomHashSchemaPb, HashBucketSchemaPb, PartitionPb, PartitionSchemaPb, RangeSchemaPb,
 };
 use crate::partition_hash::bucket_of_encoded;
 
@@ -23,12 +24,18 @@ const MAX_TABLETS: usize = 10_000;
 /// The hash dimensions and ranges of a table.
 #[derive(Debug)]
 pub(super) struct Partitions {
-    hash: Vec<HashDimension>,
+    /// The table's own hash dimensions, then those of ranges.
+    hashes: Vec<HashSchema>,
     /// Range columns by their place in the key.
     range_columns: Vec<usize>,
-    /// Where ranges after the first begin: encoded range columns, ascending.
-    splits: Vec<Vec<u8>>,
+    /// Ascending, at least one.
+    ranges: Vec<Range>,
+    tablets: Vec<PartitionPb>,
 }
+
+/// The hash dimensions that divide some ranges.
+#[derive(Debug)]
+struct HashSchema(Vec<HashDimension>);
 
 #[derive(Debug)]
 struct HashDimension {
@@ -38,106 +45,133 @@ struct HashDimension {
     seed: u32,
 }
 
+#[derive(Debug)]
+struct Range {
+    keys: KeyRange,
+    /// Number of its hash dimensions among [`Partitions::hashes`].
+    hash: usize,
+    /// The tablets of its buckets, the last dimension counting fastest.
+    tablets: Vec<usize>,
+}
+
 impl Partitions {
     pub fn new(table: &TableColumns, options: &KuduTableWriterOptions) -> Result<Self> {
-        let mut hash: Vec<HashDimension> = Vec::with_capacity(options.hash.len());
-        for partition in &options.hash {
-            let dimension = HashDimension::new(table, partition)?;
-            let shared = dimension.columns.iter().find(|c| hash.iter().any(|h| h.columns.contains(c)));
-            if let Some(name) = shared.and_then(|column| table.keys().get(*column)) {
-                let name = &name.column.name;
-                return Err(Error::invalid(format!("column \"{name}\" is in two hash partitions")));
-            }
-            hash.push(dimension);
-        }
-        let (range_columns, splits) = match &options.range {
-            Some(range) => range_splits(table, range)?,
-            None => (Vec::new(), Vec::new()),
+        let mut hashes = vec![HashSchema::new(table, &options.hash)?];
+        let (range_columns, keys) = match &options.range {
+            Some(range) => key_ranges(table, range)?,
+            None => (Vec::new(), vec![(KeyRange::default(), &[][..])]),
         };
-        let partitions = Self { hash, range_columns, splits };
-        let tablets = partitions.hash.iter().try_fold(partitions.ranges(), |count, dimension| {
-            count.checked_mul(usize::try_from(dimension.buckets.get()).ok()?)
-        });
-        match tablets {
-            Some(count) if count <= MAX_TABLETS => Ok(partitions),
-            _ => Err(Error::invalid(format!("partitions of more than {MAX_TABLETS} tablets"))),
+        let mut ranges = Vec::with_capacity(keys.len());
+        for (keys, hash) in keys {
+            if !hash.is_empty() {
+                hashes.push(HashSchema::of_range(table, hash, options.hash.len())?);
+            }
+            let hash = if hash.is_empty() { 0 } else { hashes.len().saturating_sub(1) };
+            ranges.push(Range { keys, hash, tablets: Vec::new() });
         }
+        let of_range = |range: &Range| hashes.get(range.hash).and_then(HashSchema::buckets);
+        let count = ranges.iter().try_fold(0usize, |sum, range| sum.checked_add(of_range(range)?));
+        if count.is_none_or(|count| count > MAX_TABLETS) {
+            return Err(Error::invalid(format!("partitions of more than {MAX_TABLETS} tablets")));
+        }
+        let mut partitions = Self { hashes, range_columns, ranges, tablets: Vec::new() };
+        partitions.number_tablets();
+        Ok(partitions)
     }
 
-    fn ranges(&self) -> usize {
-        self.splits.len().saturating_add(1)
+    /// Gives every tablet its number, in the order of their partition keys.
+    fn number_tablets(&mut self) {
+        let mut tablets = Vec::new();
+        for (number, range) in self.ranges.iter().enumerate() {
+            let combinations = self.hashes.get(range.hash).map(HashSchema::combinations).unwrap_or_default();
+            tablets.extend(combinations.iter().map(|buckets| (tablet(buckets, &range.keys), number)));
+        }
+        // Buckets of one range stay in their order.
+        tablets.sort_by(|(a, _), (b, _)| a.partition_key_start.cmp(&b.partition_key_start));
+        for (number, (_, range)) in tablets.iter().enumerate() {
+            if let Some(range) = self.ranges.get_mut(*range) {
+                range.tablets.push(number);
+            }
+        }
+        self.tablets = tablets.into_iter().map(|(tablet, _)| tablet).collect();
     }
 
     /// The bounds of every tablet, in the order in which [`Partitions::assign`] numbers them.
     pub fn tablets(&self) -> Vec<PartitionPb> {
-        let mut combinations: Vec<Vec<u32>> = vec![Vec::new()];
-        for dimension in &self.hash {
-            let longer = combinations.iter().flat_map(|buckets| {
-                (0..dimension.buckets.get()).map(|bucket| [buckets.as_slice(), &[bucket]].concat())
-            });
-            combinations = longer.collect();
-        }
-        let tablets = combinations.iter().flat_map(|buckets| {
-            (0..self.ranges()).map(|range| {
-                let lower = range.checked_sub(1).and_then(|before| self.splits.get(before));
-                tablet(buckets, lower, self.splits.get(range))
-            })
-        });
-        tablets.collect()
+        self.tablets.clone()
     }
 
-    /// The tablet of each row, given the columns of the key.
-    pub fn assign(&self, keys: &[KeyColumn], rows: usize) -> Result<Vec<usize>> {
-        let mut tablets = vec![0usize; rows];
-        for dimension in &self.hash {
-            let encoded = KeyRows::encode(&chosen(keys, &dimension.columns), rows)?;
-            for (tablet, key) in tablets.iter_mut().zip(encoded.iter()) {
-                let bucket = bucket_of_encoded(key, dimension.seed, dimension.buckets);
-                *tablet =
-                    tablet.saturating_mul(dimension.buckets.get() as usize).saturating_add(bucket as usize);
-            }
-        }
-        if !self.splits.is_empty() {
-            let encoded = KeyRows::encode(&chosen(keys, &self.range_columns), rows)?;
-            for (tablet, key) in tablets.iter_mut().zip(encoded.iter()) {
-                let range = self.splits.partition_point(|split| split.as_slice() <= key);
-                *tablet = tablet.saturating_mul(self.ranges()).saturating_add(range);
-            }
-        }
-        Ok(tablets)
+    /// Whether all rows belong to one tablet.
+    pub fn is_one(&self) -> bool {
+        matches!(self.ranges.as_slice(), [range] if range.keys.is_everything() && range.tablets.len() == 1)
     }
 
-    pub fn to_message(&self) -> PartitionSchemaPb {
-        let identifiers = |columns: &[usize]| -> Vec<ColumnIdentifierPb> {
-            // Key columns have the first ids.
-            let id = |column: &usize| ColumnIdentifierPb { id: i32::try_from(*column).ok(), name: None };
-            columns.iter().map(id).collect()
+    /// The tablet of each row, given the columns of the key; `Err` with the first row that lies in no range.
+    pub fn assign(&self, keys: &[KeyColumn], rows: usize) -> Result<Result<Vec<usize>, usize>> {
+        let chosen = |columns: &[usize]| -> Vec<&KeyColumn> {
+            columns.iter().filter_map(|column| keys.get(*column)).collect()
         };
+        let range_keys = KeyRows::encode(&chosen(&self.range_columns), rows)?;
+        // Each choice of hashed columns is encoded once.
+        let mut hashed: Vec<(&[usize], KeyRows)> = Vec::new();
+        for dimension in self.hashes.iter().flat_map(|schema| &schema.0) {
+            if !hashed.iter().any(|(columns, _)| *columns == dimension.columns) {
+                hashed.push((&dimension.columns, KeyRows::encode(&chosen(&dimension.columns), rows)?));
+            }
+        }
+        let encoded = |dimension: &HashDimension, row: usize| -> &[u8] {
+            let keys = hashed.iter().find(|(columns, _)| *columns == dimension.columns);
+            keys.map_or(&[][..], |(_, keys)| keys.get(row))
+        };
+        let mut tablets = Vec::with_capacity(rows);
+        for (row, key) in range_keys.iter().enumerate() {
+            let Some(range) = self.range_of(key) else { return Ok(Err(row)) };
+            let dimensions = self.hashes.get(range.hash).map_or(&[][..], |schema| &schema.0);
+            let number = dimensions.iter().fold(0usize, |number, dimension| {
+                let bucket = bucket_of_encoded(encoded(dimension, row), dimension.seed, dimension.buckets);
+                number.saturating_mul(dimension.buckets.get() as usize).saturating_add(bucket as usize)
+            });
+            let tablet = range.tablets.get(number).copied();
+            tablets.push(tablet.ok_or_else(|| Error::invalid(format!("no bucket number {number}")))?);
+        }
+        Ok(Ok(tablets))
+    }
+
+    /// The range of encoded range columns.
+    fn range_of(&self, key: &[u8]) -> Option<&Range> {
+        let behind = self.ranges.partition_point(|range| range.keys.lower.encoded.as_slice() <= key);
+        self.ranges.get(behind.checked_sub(1)?).filter(|range| range.keys.contains(key))
+    }
+
+    pub fn to_message(&self, table: &TableColumns) -> PartitionSchemaPb {
+        let own = self.ranges.iter().filter(|range| range.hash > 0);
         PartitionSchemaPb {
-            hash_schema: self
-                .hash
-                .iter()
-                .map(|dimension| HashBucketSchemaPb {
-                    columns: identifiers(&dimension.columns),
-                    num_buckets: i32::try_from(dimension.buckets.get()).ok(),
-                    seed: Some(dimension.seed),
+            hash_schema: self.hashes.first().map(HashSchema::to_message).unwrap_or_default(),
+            range_schema: Some(RangeSchemaPb { columns: identifiers(&self.range_columns) }),
+            custom_hash_schema_ranges: own
+                .map(|range| CustomHashSchemaPb {
+                    range_bounds: Some(range.keys.to_message(table, &self.range_columns)),
+                    hash_schema: self.hashes.get(range.hash).map(HashSchema::to_message).unwrap_or_default(),
                 })
                 .collect(),
-            range_schema: Some(RangeSchemaPb { columns: identifiers(&self.range_columns) }),
-            custom_hash_schema_ranges: Vec::new(),
         }
     }
 }
 
-fn tablet(buckets: &[u32], lower: Option<&Vec<u8>>, upper: Option<&Vec<u8>>) -> PartitionPb {
+fn identifiers(columns: &[usize]) -> Vec<ColumnIdentifierPb> {
+    // Key columns have the first ids.
+    let id = |column: &usize| ColumnIdentifierPb { id: i32::try_from(*column).ok(), name: None };
+    columns.iter().map(id).collect()
+}
+
+fn tablet(buckets: &[u32], keys: &KeyRange) -> PartitionPb {
     let prefix = |buckets: &[u32]| -> Vec<u8> { buckets.iter().flat_map(|b| b.to_be_bytes()).collect() };
-    let start = [prefix(buckets), lower.cloned().unwrap_or_default()].concat();
-    let end = match (upper, buckets.split_last()) {
-        (Some(upper), _) => [prefix(buckets), upper.clone()].concat(),
-        (None, Some((last, others))) => {
+    let start = [prefix(buckets), keys.lower.encoded.clone()].concat();
+    let end = match (keys.upper.encoded.as_slice(), buckets.split_last()) {
+        ([], Some((last, others))) => {
             [prefix(others), last.saturating_add(1).to_be_bytes().to_vec()].concat()
         }
-        (None, None) => Vec::new(),
+        (upper, _) => [&prefix(buckets), upper].concat(),
     };
     PartitionPb {
         hash_buckets: buckets.iter().map(|bucket| i32::try_from(*bucket).unwrap_or(i32::MAX)).collect(),
@@ -146,34 +180,58 @@ fn tablet(buckets: &[u32], lower: Option<&Vec<u8>>, upper: Option<&Vec<u8>>) -> 
     }
 }
 
-fn chosen<'a>(keys: &'a [KeyColumn], columns: &[usize]) -> Vec<&'a KeyColumn> {
-    columns.iter().filter_map(|column| keys.get(*column)).collect()
-}
-
-/// Where a column of a partition stands in the key.
-fn key_place(table: &TableColumns, name: &str) -> Result<usize> {
-    table.keys().iter().position(|key| key.column.name == name).ok_or_else(|| {
-        let keys: Vec<_> = table.keys().iter().map(|key| key.column.name.as_str()).collect();
-        Error::invalid(format!(
-            "a table can only be partitioned by columns of its primary key ({}), not by \"{name}\"",
-            keys.join(", ")
-        ))
-    })
-}
-
-fn key_places(table: &TableColumns, names: &[String]) -> Result<Vec<usize>> {
-    let mut places = Vec::with_capacity(names.len());
-    for name in names {
-        let place = key_place(table, name)?;
-        if places.contains(&place) {
-            return Err(Error::invalid(format!("column \"{name}\" is in a partition twice")));
+impl HashSchema {
+    fn new(table: &TableColumns, partitions: &[HashPartition]) -> Result<Self> {
+        let mut dimensions: Vec<HashDimension> = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            let dimension = HashDimension::new(table, partition)?;
+            let shared = dimension.columns.iter().find(|c| dimensions.iter().any(|h| h.columns.contains(c)));
+            if let Some(name) = shared.and_then(|column| table.keys().get(*column)) {
+                let name = &name.column.name;
+                return Err(Error::invalid(format!("column \"{name}\" is in two hash partitions")));
+            }
+            dimensions.push(dimension);
         }
-        places.push(place);
+        Ok(Self(dimensions))
     }
-    if places.is_empty() {
-        return Err(Error::invalid("a partition without columns"));
+
+    /// The dimensions of a range, as many as the table has.
+    fn of_range(table: &TableColumns, partitions: &[HashPartition], wanted: usize) -> Result<Self> {
+        if partitions.len() != wanted {
+            return Err(Error::invalid(format!(
+                "a range with {} hash partitions of its own in a table with {wanted}; Kudu takes only as many",
+                partitions.len()
+            )));
+        }
+        Self::new(table, partitions)
     }
-    Ok(places)
+
+    /// Buckets of all dimensions together.
+    fn buckets(&self) -> Option<usize> {
+        let mut buckets = self.0.iter().map(|dimension| usize::try_from(dimension.buckets.get()).ok());
+        buckets.try_fold(1usize, |count, buckets| count.checked_mul(buckets?))
+    }
+
+    /// A bucket of each dimension, the last one counting fastest.
+    fn combinations(&self) -> Vec<Vec<u32>> {
+        let mut combinations: Vec<Vec<u32>> = vec![Vec::new()];
+        for dimension in &self.0 {
+            let longer = combinations.iter().flat_map(|buckets| {
+                (0..dimension.buckets.get()).map(|bucket| [buckets.as_slice(), &[bucket]].concat())
+            });
+            combinations = longer.collect();
+        }
+        combinations
+    }
+
+    fn to_message(&self) -> Vec<HashBucketSchemaPb> {
+        let dimensions = self.0.iter().map(|dimension| HashBucketSchemaPb {
+            columns: identifiers(&dimension.columns),
+            num_buckets: i32::try_from(dimension.buckets.get()).ok(),
+            seed: Some(dimension.seed),
+        });
+        dimensions.collect()
+    }
 }
 
 impl HashDimension {
@@ -186,48 +244,4 @@ impl HashDimension {
             })?;
         Ok(Self { columns, buckets, seed: partition.seed })
     }
-}
-
-fn range_splits(table: &TableColumns, range: &RangePartition) -> Result<(Vec<usize>, Vec<Vec<u8>>)> {
-    let columns = key_places(table, &range.columns)?;
-    let mut splits = Vec::with_capacity(range.splits.len());
-    for split in &range.splits {
-        splits.push(encoded_split(table, &columns, split)?);
-    }
-    splits.sort();
-    if let Some([twice, _]) = splits.array_windows().find(|[before, after]| before == after) {
-        return Err(Error::invalid(format!("the range split {twice:02x?} is given twice")));
-    }
-    if splits.first().is_some_and(Vec::is_empty) {
-        return Err(Error::invalid("a range split at the smallest key has no rows before it"));
-    }
-    Ok((columns, splits))
-}
-
-fn encoded_split(table: &TableColumns, columns: &[usize], split: &[Literal]) -> Result<Vec<u8>> {
-    if split.len() != columns.len() {
-        return Err(Error::invalid(format!(
-            "a range split of {} values for {} columns",
-            split.len(),
-            columns.len()
-        )));
-    }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let mut cells = Vec::with_capacity(columns.len());
-    for (literal, column) in split.iter().zip(columns.iter().filter_map(|place| table.keys().get(*place))) {
-        let (name, wanted) = (&column.column.name, column.field.data_type());
-        let refuse = || {
-            let data_type = column.column.data_type;
-            Error::invalid(format!(
-                "column \"{name}\" of type {data_type} has no value {literal} to split at"
-            ))
-        };
-        let value = cast_with_options(literal.array(), wanted, &options).map_err(|_| refuse())?;
-        if literal.is_null() {
-            return Err(refuse());
-        }
-        cells.push(KeyColumn::new(column.column.data_type, &value)?);
-    }
-    let keys = KeyRows::encode(&cells.iter().collect::<Vec<_>>(), 1)?;
-    Ok(keys.get(0).to_vec())
 }

@@ -120,7 +120,7 @@ impl KuduTableWriter {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the batch has other columns, a value that Kudu cannot hold, a null in the
-    /// primary key, or a key that was there before; [`pilaster_core::ErrorKind::Io`]. No folder can be made after an error.
+    /// primary key, a key that was there before or lies in no range partition; [`pilaster_core::ErrorKind::Io`]. No folder can be made after an error.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let was_sound = !std::mem::replace(&mut self.has_failed, true);
         if !was_sound {
@@ -188,10 +188,18 @@ impl KuduTableWriter {
 
     /// Gives rows to their tablets.
     fn distribute(&mut self, arrays: Vec<ArrayRef>, key_columns: &[KeyColumn], keys: &KeyRows) -> Result<()> {
-        if self.tablets.len() == 1 {
+        if self.partitions.is_one() {
             return self.give(0, arrays, keys.len(), keys.iter());
         }
-        let assigned = self.partitions.assign(key_columns, keys.len())?;
+        let assigned = match self.partitions.assign(key_columns, keys.len())? {
+            Ok(assigned) => assigned,
+            Err(row) => {
+                let key = self.described_key(keys.get(row));
+                return Err(Error::invalid(format!(
+                    "the row with the primary key {key} lies in no range partition"
+                )));
+            }
+        };
         let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); self.tablets.len()];
         for (row, tablet) in (0u32..).zip(assigned) {
             if let Some(rows) = rows_of.get_mut(tablet) {
@@ -258,7 +266,7 @@ impl KuduTableWriter {
             name: &self.table_name,
             id: &table_id,
             columns: &self.columns,
-            partition_schema: self.partitions.to_message(),
+            partition_schema: self.partitions.to_message(&self.columns),
             server_address: &self.options.server_address,
             root: &self.root,
             timestamp: self.timestamp,
@@ -304,8 +312,12 @@ impl KuduTableWriter {
         Ok(())
     }
 
-    /// The error for a key that occurs twice: its columns and their values.
     fn duplicate(&self, encoded: &[u8]) -> Error {
+        Error::invalid(format!("several rows have the primary key {}", self.described_key(encoded)))
+    }
+
+    /// The columns of a key and their values.
+    fn described_key(&self, encoded: &[u8]) -> String {
         let columns = self.columns.keys();
         let types: Vec<_> = columns.iter().map(|column| column.column.data_type).collect();
         let values = || -> Result<Vec<String>> {
@@ -321,8 +333,7 @@ impl KuduTableWriter {
                 })
                 .collect()
         };
-        let key = values().map_or_else(|_| format!("{encoded:02x?}"), |values| values.join(", "));
-        Error::invalid(format!("several rows have the primary key {key}"))
+        values().map_or_else(|_| format!("{encoded:02x?}"), |values| values.join(", "))
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) use memory::MemoryRow;
 pub(crate) use memory::{MemoryCursor, MemoryRows};
 pub(crate) use new_log::{FIRST_SEGMENT, FIRST_TERM, first_segment};
 pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
+pub(crate) use row_ops::RangeBoundsWriter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use row_ops::parse_rows;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -96,6 +96,52 @@ fn indirect_cell(indirect: &Bytes, place: &[u8]) -> Result<Bytes> {
     }
 }
 
+const RANGE_LOWER_BOUND: u8 = 6;
+const RANGE_UPPER_BOUND: u8 = 7;
+
+/// Writes the bounds of a range as two operations on rows with the range columns given.
+#[derive(Debug)]
+pub(crate) struct RangeBoundsWriter {
+    columns: usize,
+    has_nulls: bool,
+    next: u8,
+    rows: Vec<u8>,
+    indirect: Vec<u8>,
+}
+
+impl RangeBoundsWriter {
+    /// For a schema of so many columns.
+    pub fn new(columns: usize, has_nulls: bool) -> Self {
+        Self { columns, has_nulls, next: RANGE_LOWER_BOUND, rows: Vec::new(), indirect: Vec::new() }
+    }
+
+    /// Adds a bound, the lower one first: column number, whether its type has a fixed width, and cell, by number of the column.
+    pub fn push<'a>(&mut self, cells: impl Iterator<Item = (usize, bool, &'a [u8])>) {
+        let mut cells: Vec<_> = cells.collect();
+        cells.sort_by_key(|(column, ..)| *column);
+        self.rows.push(self.next);
+        self.next = RANGE_UPPER_BOUND;
+        let is_given = |column: usize| cells.iter().any(|(given, ..)| *given == column);
+        bits::pack(&(0..self.columns).map(is_given).collect::<Vec<_>>(), &mut self.rows);
+        if self.has_nulls {
+            bits::pack(&vec![false; self.columns], &mut self.rows);
+        }
+        for (_, is_fixed, cell) in cells {
+            if is_fixed {
+                self.rows.extend_from_slice(cell);
+            } else {
+                self.rows.extend((self.indirect.len() as u64).to_le_bytes());
+                self.rows.extend((cell.len() as u64).to_le_bytes());
+                self.indirect.extend_from_slice(cell);
+            }
+        }
+    }
+
+    pub fn finish(self) -> RowOperationsPb {
+        RowOperationsPb { rows: Some(self.rows.into()), indirect_data: Some(self.indirect.into()) }
+    }
+}
+
 /// Parses rows of a schema with columns of several widths, right or wrong.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn parse_rows(bytes: &Bytes) {

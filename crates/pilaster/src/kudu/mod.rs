@@ -9,7 +9,9 @@ use pilaster_core::{BatchReader, DatasetRef, Progress, Result, SourceRef};
 pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, Encoding, KuduType, Version};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
 pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry, TabletLog};
-pub use pilaster_kudu::table_writer::{BlockManager, HashPartition, KuduTableWriterOptions, RangePartition};
+pub use pilaster_kudu::table_writer::{
+    BlockManager, HashPartition, KeyBounds, KuduTableWriterOptions, RangePartition,
+};
 pub use pilaster_kudu::tablet::LogUse;
 pub use pilaster_kudu::wal::LogLine;
 pub use tables::{open_servers, parse_as_of};
