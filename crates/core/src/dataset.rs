@@ -46,6 +46,16 @@ pub trait Dataset: Send + Sync + Debug {
     /// If finding them needs bytes that cannot be read.
     fn splits(&self) -> Result<Vec<Split>>;
 
+    /// Numbers of the [`Dataset::splits`] that can hold rows for which the predicate is true, ascending, as far as that is known
+    /// without reading rows: one that is left out has none. By default nothing is known, and all are given.
+    ///
+    /// # Errors
+    /// As [`Dataset::splits`]; [`crate::ErrorKind::InvalidInput`] if the predicate does not fit the schema.
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        predicate.bind(&self.schema())?;
+        Ok((0..self.splits()?.len()).collect())
+    }
+
     /// The partitions of a table whose rows lie apart by the values of some columns; empty if they do not. They cover all
     /// rows, and no row twice.
     ///

@@ -139,6 +139,13 @@ impl Dataset for FilteredDataset {
         self.inner.splits()
     }
 
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        match &self.filter.predicate {
+            Some(own) => self.inner.splits_for(&Predicate::And(vec![own.clone(), predicate.clone()])),
+            None => self.inner.splits_for(predicate),
+        }
+    }
+
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }

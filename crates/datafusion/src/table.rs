@@ -79,7 +79,11 @@ impl TableProvider for PilasterTable {
             state.config().target_partitions()
         };
         let splits = dataset.splits().map_err(to_datafusion)?;
-        let groups = group_splits(&splits, target);
+        let wanted = match &request.predicate {
+            Some(predicate) => dataset.splits_for(predicate).map_err(to_datafusion)?,
+            None => (0..splits.len()).collect(),
+        };
+        let groups = group_splits(&splits, &wanted, target);
         let mut statistics = self.known_statistics().clone();
         if !filters.is_empty() {
             statistics = statistics.to_inexact();

@@ -170,6 +170,11 @@ fn splits_together_are_the_whole() {
     assert_eq!(found, (0..ROWS as i64).collect::<Vec<_>>());
     let error = dataset.scan().split(99).read().err().unwrap();
     assert_eq!(error.to_string(), "no split number 99: there are 8");
+    // Row groups that cannot match need not be planned for.
+    assert_eq!(dataset.splits_for(&col("id").eq(lit(1500_i64))).unwrap(), [2]);
+    assert_eq!(dataset.splits_for(&col("id").lt(lit(1400_i64))).unwrap(), [0, 1]);
+    assert!(dataset.splits_for(&col("id").lt(lit(0_i64))).unwrap().is_empty());
+    assert!(dataset.splits_for(&col("nothing").is_null()).is_err());
 }
 
 /// A file whose page at some place of row group 2 is broken.

@@ -184,6 +184,8 @@ fn files_of_the_same_columns_read_as_one() {
         found.extend(ids(dataset.scan().split(split).read().unwrap()));
     }
     assert_eq!(found, (0..ROWS as i64).collect::<Vec<_>>());
+    assert_eq!(dataset.splits_for(&col("id").is_in(vec![lit(3_i64), lit(1700_i64)])).unwrap(), [0, 4]);
+    assert_eq!(dataset.splits_for(&col("id").gt(lit(4800_i64))).unwrap(), [10, 11]);
     let rows: RowRanges = [1690..1710, 3399..3401, 4999..9000].into_iter().collect();
     let scan = dataset.scan().project(["id"]).rows(rows).limit(21).row_numbers("n");
     let mut found = Vec::new();

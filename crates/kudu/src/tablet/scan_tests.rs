@@ -331,6 +331,10 @@ proptest! {
             let splits = table.splits().unwrap().len();
             let parts: Vec<_> = (0..splits).map(|split| all(scan().split(split))).collect();
             prop_assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), &expected, "{} in splits", predicate);
+            let needed = table.splits_for(&predicate).unwrap();
+            prop_assert!(needed.is_sorted() && needed.iter().all(|split| *split < splits));
+            let parts: Vec<_> = needed.into_iter().map(|split| parts[split].clone()).collect();
+            prop_assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), &expected, "{} in some splits", predicate);
         }
         let wanted: RowRanges = places.into_iter().map(|(start, count)| start..start + count).collect();
         let mask = wanted.within(&(0..alive as u64)).to_mask(alive);
@@ -353,15 +357,18 @@ fn a_key_reads_only_tablets_that_can_hold_it() {
         let Divided { table, tablets } = divided(&rows, 1);
         assert_eq!(tablets.len(), 6);
         table.reads();
-        let rows = all(table.scan().filter(predicate)).num_rows();
+        let splits = table.splits_for(&predicate).unwrap();
+        assert!(table.reads().is_empty(), "planning reads nothing");
+        let rows = all(table.scan().filter(predicate.clone())).num_rows();
         let files = table.reads();
         let is_read = |blocks: &std::ops::RangeInclusive<u64>| {
             blocks.clone().any(|block| files.contains_key(&name(block)))
         };
-        (
-            rows,
-            tablets.iter().filter(|(blocks, ..)| is_read(blocks)).map(|(_, b, high)| (*b, *high)).collect(),
-        )
+        let read = tablets.iter().filter(|(blocks, ..)| is_read(blocks)).map(|(_, b, high)| (*b, *high));
+        let read: Vec<_> = read.collect();
+        // One rowset each: there is a split for every tablet that is read, and few for others.
+        assert!(read.len() <= splits.len() && splits.len() < tablets.len(), "{splits:?} {predicate}");
+        (rows, read)
     };
     let (count, touched) = read(col("b").eq(lit("b123")));
     assert_eq!(count, 1);

@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, LostRows, OnDamage, Progress, Result, Scan, ScanRequest, Split, VerifyDepth,
-    VerifyReport,
+    BatchReader, Dataset, Error, LostRows, OnDamage, Predicate, Progress, Result, Scan, ScanRequest, Split,
+    VerifyDepth, VerifyReport,
 };
 
 use super::key_range::{KeyRange, key_ranges};
@@ -130,6 +130,13 @@ impl KuduTable {
             (Some(index), Some(splits)) => splits.get(index).map(std::slice::from_ref).unwrap_or_default(),
             _ => self.0.units.as_slice(),
         };
+        let may_match = self.tablets_for(predicate);
+        let wanted = visited.iter().filter(|unit| may_match.get(unit.tablet).is_none_or(|may| *may));
+        Ok(wanted.map(|unit| unit.unit.clone()).collect())
+    }
+
+    /// For each tablet, whether its partition can hold a match.
+    fn tablets_for(&self, predicate: Option<&BoundPredicate>) -> Vec<bool> {
         let may_match = |tablet: &Tablet| {
             let metadata = &tablet.metadata;
             let may_match = |predicate: &BoundPredicate| {
@@ -137,9 +144,7 @@ impl KuduTable {
             };
             tablet.replica.metadata_damage.is_some() || predicate.is_none_or(may_match)
         };
-        let may_match: Vec<bool> = self.0.tablets.iter().map(may_match).collect();
-        let wanted = visited.iter().filter(|unit| may_match.get(unit.tablet).is_none_or(|may| *may));
-        Ok(wanted.map(|unit| unit.unit.clone()).collect())
+        self.0.tablets.iter().map(may_match).collect()
     }
 
     /// What threads divide among themselves, found when it is first asked for.
@@ -242,6 +247,21 @@ impl Dataset for KuduTable {
             splits.push(Split { rows: None, bytes: 0 });
         }
         Ok(splits)
+    }
+
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        let predicate = predicate.bind(&self.0.arrow)?;
+        let count = self.splits()?.len();
+        // A damaged table must be asked for rows, to say so.
+        if self.check_complete().is_err() {
+            return Ok((0..count).collect());
+        }
+        let (tablets, keys) = (self.tablets_for(Some(&predicate)), self.wanted_keys(&predicate));
+        let may_match = |of_tablet: &TabletUnit| {
+            tablets.get(of_tablet.tablet).is_none_or(|may| *may) && of_tablet.unit.may_hold(&keys)
+        };
+        let splits = self.all_splits()?.iter().enumerate();
+        Ok(splits.filter(|(_, split)| may_match(split)).map(|(number, _)| number).collect())
     }
 
     fn scan(&self) -> Scan<'_> {

@@ -165,6 +165,17 @@ impl Unit {
         Self { keys, rows: None, rowsets, memory, bytes: self.bytes }
     }
 
+    /// Whether it may have rows with keys in one of the ranges. Nothing is read for it.
+    pub fn may_hold(&self, wanted: &[KeyRange]) -> bool {
+        let members = |keys: &KeyRange| {
+            let mut rowsets = self.rowsets.iter();
+            rowsets.any(|rowset| !rowset.keys().intersect(keys).is_empty())
+                || self.memory.as_ref().is_some_and(|memory| memory.has_any(keys))
+        };
+        let mut here = wanted.iter().map(|range| range.intersect(&self.keys));
+        here.any(|keys| !keys.is_empty() && members(&keys))
+    }
+
     /// Finds its rows with keys in one of the `wanted` ranges; all its rows without such.
     pub fn find(&self, wanted: Option<&[KeyRange]>) -> Result<UnitRows> {
         let keys = match wanted {

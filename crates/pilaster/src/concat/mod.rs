@@ -10,8 +10,8 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest,
-    Severity, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, DatasetRef, Error, Finding, Predicate, Progress, Result, RowRanges, Scan,
+    ScanRequest, Severity, Split, VerifyDepth, VerifyReport,
 };
 
 use crate::formats::DRIVERS;
@@ -181,6 +181,15 @@ impl Dataset for ConcatDataset {
                     .map(|(rows, base)| base.saturating_add(rows.start)..base.saturating_add(rows.end));
                 splits.push(split);
             }
+        }
+        Ok(splits)
+    }
+
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        let starts = std::iter::once(0).chain(self.split_ends()?.iter().copied());
+        let mut splits = Vec::new();
+        for (part, start) in self.parts.iter().zip(starts) {
+            splits.extend(part.splits_for(predicate)?.iter().map(|split| split.saturating_add(start)));
         }
         Ok(splits)
     }

@@ -18,8 +18,8 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Progress, Result, Scan, ScanRequest, SourceRef, Split, VerifyDepth,
-    VerifyReport,
+    BatchReader, Dataset, Error, Predicate, Progress, Result, Scan, ScanRequest, SourceRef, Split,
+    VerifyDepth, VerifyReport,
 };
 
 use crate::open::OpenOptions;
@@ -113,6 +113,12 @@ impl Dataset for ParquetDataset {
 
     fn splits(&self) -> Result<Vec<Split>> {
         Ok(scan::splits(&self.file))
+    }
+
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        let schema = self.schema();
+        let may_match = zones::may_match(&self.file, &schema, &predicate.bind(&schema)?).into_iter();
+        Ok(may_match.enumerate().filter(|(_, may)| *may).map(|(group, _)| group).collect())
     }
 
     fn scan(&self) -> Scan<'_> {
