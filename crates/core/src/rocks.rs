@@ -54,7 +54,7 @@ pub fn read(folder: &Path, family: &str, limits: &Limits) -> Result<Pairs> {
     files.sort();
     let has_extension = |path: &&PathBuf, wanted: &str| path.extension().is_some_and(|found| found == wanted);
     match files.iter().find(|path| has_extension(path, "sst")) {
-        Some(table) => read_tables(folder, family, table),
+        Some(table) => read_tables(folder, family, table, limits),
         None => {
             let logs: Vec<_> = files.iter().filter(|path| has_extension(path, "log")).collect();
             read_logs(&files, &logs, family, limits)
@@ -63,7 +63,7 @@ pub fn read(folder: &Path, family: &str, limits: &Limits) -> Result<Pairs> {
 }
 
 #[cfg(not(feature = "rocksdb"))]
-fn read_tables(_folder: &Path, _family: &str, table: &Path) -> Result<Pairs> {
+fn read_tables(_folder: &Path, _family: &str, table: &Path, _limits: &Limits) -> Result<Pairs> {
     Err(Error::unsupported(
         "records in RocksDB tables: this program was built without RocksDB; build it with `cargo build --release --features rocksdb`, which needs a C++ compiler and libclang",
     )
@@ -72,15 +72,30 @@ fn read_tables(_folder: &Path, _family: &str, table: &Path) -> Result<Pairs> {
 
 /// Reads the database through RocksDB itself, without writing to it.
 #[cfg(feature = "rocksdb")]
-fn read_tables(folder: &Path, family: &str, _table: &Path) -> Result<Pairs> {
+fn read_tables(folder: &Path, family: &str, _table: &Path, limits: &Limits) -> Result<Pairs> {
     let name = folder.display().to_string();
-    let failed = |error: rocksdb::Error| Error::from(std::io::Error::other(error)).at(&name, 0, "");
+    let failed = |error: rocksdb::Error| rocks_error(error).at(&name, 0, "rocksdb");
     let options = rocksdb::Options::default();
     let families = rocksdb::DB::list_cf(&options, folder).map_err(failed)?;
     let database = rocksdb::DB::open_cf_for_read_only(&options, folder, families, false).map_err(failed)?;
     let handle = database.cf_handle(family).ok_or_else(|| no_family(family).at(&name, 0, ""))?;
-    let pairs = database.iterator_cf(handle, rocksdb::IteratorMode::Start);
-    pairs.map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec())).map_err(failed)).collect()
+    let (mut pairs, mut bytes) = (Pairs::new(), 0u64);
+    for pair in database.iterator_cf(handle, rocksdb::IteratorMode::Start) {
+        let (key, value) = pair.map_err(failed)?;
+        bytes = bytes.saturating_add(key.len() as u64).saturating_add(value.len() as u64);
+        limits.log(bytes).at(&name, 0, "rocksdb")?;
+        pairs.insert(key.into_vec(), value.into_vec());
+    }
+    Ok(pairs)
+}
+
+/// What RocksDB found wrong is damage; that it could not read is not.
+#[cfg(feature = "rocksdb")]
+fn rocks_error(error: rocksdb::Error) -> Error {
+    match error.kind() {
+        rocksdb::ErrorKind::Corruption => Error::corrupt("a sound database", error.into_string()),
+        _ => Error::from(std::io::Error::other(error)),
+    }
 }
 
 fn no_family(family: &str) -> Error {
@@ -280,5 +295,51 @@ mod tests {
         std::fs::write(folder.path().join("000009.sst"), b"").unwrap();
         let error = read(folder.path(), "meta", &Limits::default()).unwrap_err().to_string();
         assert!(cfg!(feature = "rocksdb") || error.contains("--features rocksdb"), "{error}");
+    }
+
+    /// Pairs of several families in tables, changed and deleted in others, and some in the log still.
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn tables_and_log_are_read_together_and_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = rocksdb::Options::default();
+        options.create_if_missing(true);
+        options.create_missing_column_families(true);
+        {
+            let database = rocksdb::DB::open_cf(&options, folder.path(), ["default", "meta"]).unwrap();
+            let meta = database.cf_handle("meta").unwrap();
+            for number in 0..1000u32 {
+                database.put_cf(meta, number.to_be_bytes(), b"first").unwrap();
+            }
+            database.put(b"elsewhere", b"1").unwrap();
+            database.flush_cf(meta).unwrap();
+            database.put_cf(meta, 7u32.to_be_bytes(), b"second").unwrap();
+            database.delete_cf(meta, 8u32.to_be_bytes()).unwrap();
+            database.flush_cf(meta).unwrap();
+            database.put_cf(meta, 9u32.to_be_bytes(), b"third").unwrap();
+        }
+        let files = || {
+            let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+            files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<BTreeMap<_, _>>()
+        };
+        let before = files();
+        let mut expected: Pairs =
+            (0..1000u32).map(|n| (n.to_be_bytes().to_vec(), b"first".to_vec())).collect();
+        expected.insert(7u32.to_be_bytes().to_vec(), b"second".to_vec());
+        expected.remove(8u32.to_be_bytes().as_slice());
+        expected.insert(9u32.to_be_bytes().to_vec(), b"third".to_vec());
+        assert_eq!(read(folder.path(), "meta", &Limits::default()).unwrap(), expected);
+        let default = read(folder.path(), DEFAULT_FAMILY, &Limits::default()).unwrap();
+        assert_eq!(default, Pairs::from([(b"elsewhere".to_vec(), b"1".to_vec())]));
+        assert!(read(folder.path(), "other", &Limits::default()).unwrap_err().is_damage());
+        let few = Limits { log_bytes: 1000, ..Limits::default() };
+        assert!(read(folder.path(), "meta", &few).is_err());
+        assert_eq!(files(), before);
+
+        // A table that is cut off is damage, not rows.
+        let table = before.keys().find(|path| path.extension().is_some_and(|found| found == "sst")).unwrap();
+        std::fs::write(table, &before[table][..before[table].len() / 2]).unwrap();
+        let error = read(folder.path(), "meta", &Limits::default()).unwrap_err();
+        assert!(error.is_damage(), "{error}");
     }
 }

@@ -40,11 +40,7 @@ fn records_in_tables_give_the_same_rows() {
     let target = tempfile::tempdir().unwrap();
     copy(&case.join("fs"), target.path());
     let rdb = target.path().join("data/rdb");
-    {
-        let database = rocksdb::DB::open_default(&rdb).unwrap();
-        database.flush().unwrap();
-        database.compact_range::<&[u8], &[u8]>(None, None);
-    }
+    pilaster_testing::rocksdb_into_tables(&rdb).unwrap();
     let files = || {
         let mut files: Vec<_> = std::fs::read_dir(&rdb).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();

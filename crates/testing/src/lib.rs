@@ -2,12 +2,17 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::panic, reason = "a test that lacks its files in CI must stop")]
 
+#[cfg(feature = "rocksdb")]
+mod rocks;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pilaster_core::source::MemorySource;
 use pilaster_core::{Result, Scan, SourceRef};
+#[cfg(feature = "rocksdb")]
+pub use rocks::{rocksdb_into_tables, rocksdb_with_tables};
 
 /// The root of the workspace.
 pub fn workspace() -> PathBuf {

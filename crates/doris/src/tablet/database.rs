@@ -122,19 +122,19 @@ mod tests {
     }
 
     /// A tablet's metadata as a database has it between two checkpoints: its newest rowset and its deleted rows apart.
-    fn records(mut message: TabletMetaPb) -> Vec<Vec<u8>> {
+    fn records(mut message: TabletMetaPb) -> Vec<(Vec<u8>, Vec<u8>)> {
         let id = message.tablet_id.unwrap();
         let mut records = Vec::new();
         let mut newest = message.rs_metas.pop().unwrap();
         newest.tablet_id = Some(id);
-        records.push(put(b"rst_0000000000000001-0000000000000002_x", &newest.encode_to_vec()));
+        records.push((b"rst_0000000000000001-0000000000000002_x".to_vec(), newest.encode_to_vec()));
         // One that is known already, and one that is not yet visible.
         let mut known = message.rs_metas[0].clone();
         known.tablet_id = Some(id);
-        records.push(put(b"rst_0000000000000001-0000000000000002_y", &known.encode_to_vec()));
+        records.push((b"rst_0000000000000001-0000000000000002_y".to_vec(), known.encode_to_vec()));
         let prepared =
             RowsetMetaPb { rowset_id: Some(77), rowset_id_v2: None, rowset_state: Some(0), ..newest };
-        records.push(put(b"rst_0000000000000001-0000000000000002_z", &prepared.encode_to_vec()));
+        records.push((b"rst_0000000000000001-0000000000000002_z".to_vec(), prepared.encode_to_vec()));
         let deleted = message.delete_bitmap.take().unwrap_or_default();
         let mut by_version: BTreeMap<i64, DeleteBitmapPb> = BTreeMap::new();
         for (at, version) in deleted.versions.iter().enumerate() {
@@ -145,10 +145,10 @@ mod tests {
         }
         for (version, of_version) in by_version {
             let key = [b"dlb_".as_slice(), &id.to_be_bytes(), &version.to_be_bytes()].concat();
-            records.push(put(&key, &of_version.encode_to_vec()));
+            records.push((key, of_version.encode_to_vec()));
         }
         let key = format!("tabletmeta_{id}_{}", message.schema_hash.unwrap_or(0));
-        records.push(put(key.as_bytes(), &message.encode_to_vec()));
+        records.push((key.into_bytes(), message.encode_to_vec()));
         records
     }
 
@@ -158,8 +158,8 @@ mod tests {
         batches.iter().map(|batch| format!("{batch:?}")).collect()
     }
 
-    #[test]
-    fn a_storage_root_gives_the_rows_of_its_tablets() {
+    /// Tablets whose metadata `write` puts into the database of a storage root, against the same from their header files.
+    fn check_roots(write: impl Fn(&Path, &[(Vec<u8>, Vec<u8>)])) {
         let Some(goldens) = pilaster_testing::goldens("doris") else { return };
         let limits = Limits::default();
         let (mut count, mut deletes) = (0, 0);
@@ -182,12 +182,7 @@ mod tests {
             }
             let database = root.path().join("meta");
             std::fs::create_dir_all(&database).unwrap();
-            let family = b"\xc8\x01\x02\xc9\x01\x04meta".to_vec();
-            std::fs::write(database.join("CURRENT"), b"MANIFEST-000001\n").unwrap();
-            std::fs::write(database.join("MANIFEST-000001"), pilaster_testing::rocksdb_log(&[family]))
-                .unwrap();
-            std::fs::write(database.join("000002.log"), pilaster_testing::rocksdb_log(&records(message)))
-                .unwrap();
+            write(&database, &records(message));
             let found = find_tablets(root.path(), &limits).unwrap();
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].path, folder);
@@ -195,5 +190,27 @@ mod tests {
             count += 1;
         }
         assert!(count == 2 && deletes > 0, "{count} tablets, {deletes} entries of deleted rows");
+    }
+
+    #[test]
+    fn a_storage_root_gives_the_rows_of_its_tablets() {
+        check_roots(|database, records| {
+            let family = b"\xc8\x01\x02\xc9\x01\x04meta".to_vec();
+            let batches: Vec<_> = records.iter().map(|(key, value)| put(key, value)).collect();
+            std::fs::write(database.join("CURRENT"), b"MANIFEST-000001\n").unwrap();
+            std::fs::write(database.join("MANIFEST-000001"), pilaster_testing::rocksdb_log(&[family]))
+                .unwrap();
+            std::fs::write(database.join("000002.log"), pilaster_testing::rocksdb_log(&batches)).unwrap();
+        });
+    }
+
+    #[cfg(feature = "rocksdb")]
+    #[test]
+    fn a_storage_root_whose_records_are_in_tables_gives_them_too() {
+        check_roots(|database, records| {
+            pilaster_testing::rocksdb_with_tables(database, FAMILY, records).unwrap();
+            let files = std::fs::read_dir(database).unwrap().map(|entry| entry.unwrap().path());
+            assert!(files.into_iter().any(|path| path.extension().is_some_and(|found| found == "sst")));
+        });
     }
 }
