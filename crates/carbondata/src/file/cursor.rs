@@ -1,6 +1,5 @@
 //! One column, read by row position.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use pilaster_core::{Error, Result, RowRanges};
 
 use super::chunk::{CHUNK_PART, Chunk};
 use super::layout::{Blocklet, CarbonFile, read_block};
-use super::page::{PageDecoder, PageValues, Scratch};
+use super::page::{PageDecoder, PageValues};
 use super::types::{CarbonType, ColumnNode};
 
 /// Chunk headers that planning has read already, by blocklet and chunk.
@@ -27,7 +26,6 @@ pub(crate) struct PageCursor {
     known: Arc<KnownChunks>,
     blocklet: Option<OpenBlocklet>,
     page: Option<OpenPage>,
-    scratch: RefCell<Scratch>,
     /// What [`PageCursor::probe`] found wrong with the page it looked at last.
     damage: Option<(Range<u64>, String)>,
 }
@@ -91,7 +89,6 @@ impl OpenBlocklet {
         node: &ColumnNode,
         page: usize,
         rows: usize,
-        scratch: &RefCell<Scratch>,
     ) -> Result<PageValues> {
         let places: Vec<_> = self.chunks.iter().map(|open| open.missing(page)).collect();
         for place in &places {
@@ -120,7 +117,7 @@ impl OpenBlocklet {
             let bytes = bytes.ok_or_else(|| Error::corrupt("a page inside its chunk", "another place"))?;
             open.chunk.page(file, page, bytes, open.carbon_type)
         };
-        PageDecoder { limits: &file.limits, pages: &pages, scratch }.decode(node, Some(rows))
+        PageDecoder { limits: &file.limits, pages: &pages }.decode(node, Some(rows))
     }
 }
 
@@ -175,16 +172,7 @@ impl OpenChunk {
 
 impl PageCursor {
     pub fn new(file: Arc<CarbonFile>, column: usize, wanted: RowRanges, known: Arc<KnownChunks>) -> Self {
-        Self {
-            file,
-            column,
-            wanted,
-            known,
-            blocklet: None,
-            page: None,
-            scratch: RefCell::default(),
-            damage: None,
-        }
+        Self { file, column, wanted, known, blocklet: None, page: None, damage: None }
     }
 
     fn node(file: &CarbonFile, column: usize) -> Result<&ColumnNode> {
@@ -227,7 +215,7 @@ impl PageCursor {
         let page = blocklet.page_of(row);
         let rows = blocklet.page_rows(page);
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        Ok(OpenPage { values: open.decode(&file, node, page, count, &self.scratch)?, rows })
+        Ok(OpenPage { values: open.decode(&file, node, page, count)?, rows })
     }
 
     fn read_form(

@@ -119,17 +119,16 @@ impl Codec {
     /// # Errors
     /// As [`Codec::decompress`]; if there are more than `max_len` bytes; or if the codec does not store a length.
     pub fn decompress_sized(self, src: &[u8], max_len: usize) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
-        self.decompress_sized_into(src, max_len, &mut out)?;
+        let mut out = vec![0; self.content_length(src, max_len)?];
+        self.decompress(src, &mut out)?;
         Ok(out)
     }
 
-    /// As [`Codec::decompress_sized`], in place of what `out` holds: memory that was used before need not be reserved and
-    /// zeroed again.
+    /// The length of what `src` decompresses to, as the codec says it; no more than `max_len`.
     ///
     /// # Errors
-    /// As [`Codec::decompress_sized`]; what `out` then holds is not specified.
-    pub fn decompress_sized_into(self, src: &[u8], max_len: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// If it is longer, or if the codec does not store a length.
+    pub fn content_length(self, src: &[u8], max_len: usize) -> Result<usize> {
         let promised = match self {
             Self::Lz4 | Self::Lz4Frame | Self::Lzo | Self::Zlib => {
                 return Err(DecodeError::new(0, "a codec that says how long its content is", self.name()));
@@ -139,17 +138,10 @@ impl Codec {
             Self::Gzip => u64::from(src.last_chunk().map_or(0, |chunk| u32::from_le_bytes(*chunk))),
             Self::Zstd => zstd::content_length(src)?,
         };
-        match usize::try_from(promised) {
-            Ok(length) if length <= max_len => {
-                if out.capacity() < length {
-                    // Zeroed memory is cheaper to get than to make.
-                    *out = vec![0; length];
-                }
-                out.resize(length, 0);
-                self.decompress(src, out)
-            }
-            _ => Err(wrong_length(self, max_len, format_args!("{promised} bytes"))),
-        }
+        usize::try_from(promised)
+            .ok()
+            .filter(|length| *length <= max_len)
+            .ok_or_else(|| wrong_length(self, max_len, format_args!("{promised} bytes")))
     }
 }
 
@@ -276,9 +268,7 @@ mod tests {
                 prop_assert_eq!(&again, &bytes);
                 if !matches!(codec, Codec::Lz4 | Codec::Lz4Frame | Codec::Lzo | Codec::Zlib) {
                     prop_assert_eq!(&codec.decompress_sized(packed, bytes.len()).unwrap(), &bytes);
-                    let mut used = vec![7; cut.index(2 * bytes.len() + 1)];
-                    codec.decompress_sized_into(packed, bytes.len(), &mut used).unwrap();
-                    prop_assert_eq!(&used, &bytes);
+                    prop_assert_eq!(codec.content_length(packed, usize::MAX).unwrap(), bytes.len());
                     prop_assert!(bytes.is_empty() || codec.decompress_sized(packed, bytes.len() - 1).is_err());
                 }
                 // Another length, a cut and an addition are all refused.

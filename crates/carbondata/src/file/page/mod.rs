@@ -9,22 +9,20 @@
 pub(crate) mod nested;
 pub(crate) mod numbers;
 pub(crate) mod order;
-mod scratch;
 pub(crate) mod strings;
 pub(crate) mod words;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
+use pilaster_core::buffers::BlockBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result};
 use pilaster_encoding::codec::Codec;
 
 use self::numbers::{NumberPage, max_bytes, value_count};
-pub(crate) use self::scratch::Scratch;
 use self::strings::LengthWidth;
 use self::words::WordsRef;
 use super::meta::{EncoderMeta, Store};
@@ -138,7 +136,6 @@ impl PageValues {
 pub(crate) struct PageDecoder<'a> {
     pub limits: &'a Limits,
     pub pages: &'a dyn Fn(usize) -> Result<Page<'a>>,
-    pub scratch: &'a RefCell<Scratch>,
 }
 
 impl PageDecoder<'_> {
@@ -148,7 +145,7 @@ impl PageDecoder<'_> {
             return Ok(PageValues::Array(self.decode_nested(node, rows)?));
         }
         let page = (self.pages)(node.chunk)?;
-        let decoded = page.decode(node, rows, self.limits, &mut self.scratch.borrow_mut());
+        let decoded = page.decode(node, rows, self.limits);
         let decoded = decoded.and_then(|values| match rows {
             Some(rows) if values.len() != rows => {
                 Err(Error::corrupt(format!("a page of {rows} values"), values.len()))
@@ -219,13 +216,15 @@ impl Page<'_> {
         Ok(self.codec()?.decompress_sized(data, decoded_cap(limits))?)
     }
 
-    fn decode(
-        &self,
-        node: &ColumnNode,
-        rows: Option<usize>,
-        limits: &Limits,
-        scratch: &mut Scratch,
-    ) -> Result<PageValues> {
+    /// What `data` decompresses to, at most `most` bytes.
+    fn unpack(&self, data: &[u8], most: usize) -> Result<BlockBuffer> {
+        let codec = self.codec()?;
+        let mut bytes = BlockBuffer::with_length(codec.content_length(data, most)?);
+        codec.decompress(data, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn decode(&self, node: &ColumnNode, rows: Option<usize>, limits: &Limits) -> Result<PageValues> {
         let (data, row_ids, runs) = self.parts()?;
         let cap = decoded_cap(limits);
         match self.meta(node.is_dimension)? {
@@ -236,11 +235,13 @@ impl Page<'_> {
                         format!("{} bytes", runs.len()),
                     ));
                 }
+                let unpacked;
                 let bytes = if encoding == encoding::RLE_INTEGRAL {
                     data
                 } else {
                     let most = rows.map_or(cap, |rows| max_bytes(node.carbon_type, &meta, rows).min(cap));
-                    scratch.unpack(self.codec()?, data, most)?
+                    unpacked = self.unpack(data, most)?;
+                    &unpacked
                 };
                 let count = value_count(node.carbon_type, encoding, &meta, bytes)?;
                 let order = self.order(row_ids, count)?;
@@ -257,8 +258,7 @@ impl Page<'_> {
             // Everything else is stored as bytes, with nulls told by their content.
             _ => match self.words {
                 Some(words) => {
-                    let bytes = scratch.unpack(self.codec()?, data, cap)?;
-                    let mut keys = words.stored_keys(bytes, self.code_bytes)?;
+                    let mut keys = words.stored_keys(&self.unpack(data, cap)?, self.code_bytes)?;
                     if !runs.is_empty() {
                         keys = order::expand_runs(runs, &keys, most_rows(rows, limits))?;
                     }
@@ -269,9 +269,9 @@ impl Page<'_> {
                 }
                 None => {
                     let array = if node.carbon_type == CarbonType::Date && !node.is_child {
-                        strings::date_page(scratch.unpack(self.codec()?, data, cap)?)?
+                        strings::date_page(&self.unpack(data, cap)?)?
                     } else {
-                        let bytes = scratch.unpack_shared(self.codec()?, data, cap)?;
+                        let bytes = self.unpack(data, cap)?.into_buffer();
                         strings::array(bytes, self.length_width(node), node.carbon_type, rows)?
                     };
                     let places = self.places((row_ids, runs), array.len(), most_rows(rows, limits))?;
