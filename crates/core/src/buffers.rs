@@ -5,8 +5,9 @@
 //! use just now is in the processor's cache. So a few buffers are kept: the one that came back last leaves first.
 
 use std::fmt;
+use std::hint::black_box;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
@@ -19,6 +20,8 @@ const LONGEST_BYTES: usize = 2 << 20;
 const STEP_BYTES: usize = 16 << 10;
 /// What all kept buffers together have, at most.
 const KEPT_BYTES: usize = 8 << 20;
+/// See [`teach_allocator`].
+const LESSON_BYTES: usize = 4 << 20;
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept { buffers: Vec::new(), bytes: 0 });
 
@@ -60,16 +63,24 @@ pub struct BlockBuffer {
 impl BlockBuffer {
     /// So many bytes. The caller has checked that there may be as many ([`crate::Limits`]).
     pub fn with_length(length: usize) -> Self {
-        if !(SHORTEST_BYTES..=LONGEST_BYTES).contains(&length) {
+        if !is_kept(length) {
             return Self { buffer: vec![0; length], length };
         }
         let kept = Kept::lock().take(length);
-        Self { buffer: kept.unwrap_or_else(|| vec![0; length.next_multiple_of(STEP_BYTES)]), length }
+        let buffer = kept.unwrap_or_else(|| {
+            teach_allocator();
+            vec![0; length.next_multiple_of(STEP_BYTES)]
+        });
+        Self { buffer, length }
     }
 
     /// The bytes, to be shared; the buffer is free again when the last of those who share them is gone.
-    pub fn into_bytes(self) -> Bytes {
-        Bytes::from_owner(self)
+    pub fn into_bytes(mut self) -> Bytes {
+        if is_kept(self.buffer.len()) {
+            Bytes::from_owner(self)
+        } else {
+            std::mem::take(&mut self.buffer).into()
+        }
     }
 
     /// As [`BlockBuffer::into_bytes`], for Arrow.
@@ -78,9 +89,22 @@ impl BlockBuffer {
     }
 }
 
+fn is_kept(length: usize) -> bool {
+    (SHORTEST_BYTES..=LONGEST_BYTES).contains(&length)
+}
+
+/// The allocator of the GNU C library gives memory back to the system above a limit that it raises when it gets back a larger
+/// piece than before. It would learn that from the blocks of a scan, were these not kept here; the arrays of a batch would then
+/// be unmapped and mapped again with every batch, which costs more than decoding some columns. Once is enough, and the piece is
+/// never touched.
+fn teach_allocator() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| drop(black_box(Vec::<u8>::with_capacity(LESSON_BYTES))));
+}
+
 impl Drop for BlockBuffer {
     fn drop(&mut self) {
-        if (SHORTEST_BYTES..=LONGEST_BYTES).contains(&self.buffer.len()) {
+        if is_kept(self.buffer.len()) {
             Kept::lock().put(std::mem::take(&mut self.buffer));
         }
     }
