@@ -115,7 +115,7 @@ impl Strings {
 }
 
 /// Offsets with an empty string for each null.
-fn spread_offsets(offsets: &[u32], nulls: &NullBuffer) -> Vec<u32> {
+pub fn spread_offsets<O: Copy + Default>(offsets: &[O], nulls: &NullBuffer) -> Vec<O> {
     let mut spread = Vec::with_capacity(nulls.len().saturating_add(1));
     let mut dense = offsets.iter().copied();
     let mut at = dense.next().unwrap_or_default();

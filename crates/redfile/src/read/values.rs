@@ -12,6 +12,7 @@ use arrow_buffer::{
 };
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, IntervalUnit};
+use pilaster_core::views::spread_offsets;
 use pilaster_core::{Error, Result};
 use pilaster_encoding::{levels, spread};
 
@@ -49,7 +50,7 @@ pub(super) fn array(
         }
         Dense::Strings { values, offsets } => strings(values, offsets, data_type, nulls),
         Dense::LargeStrings { values, offsets } => {
-            let offsets = offset_buffer(spread_offsets(offsets, nulls.as_ref()));
+            let offsets = offset_buffer(offsets, nulls.as_ref());
             Ok(match data_type {
                 DataType::LargeUtf8 => Arc::new(
                     LargeStringArray::try_new(offsets, values.into(), nulls).map_err(|e| no_text(&e))?,
@@ -172,24 +173,15 @@ fn booleans(
     Ok(Arc::new(BooleanArray::new(values, nulls)))
 }
 
-/// Offsets with an empty string for each null.
-fn spread_offsets<O: Copy + Default>(offsets: Vec<O>, nulls: Option<&NullBuffer>) -> Vec<O> {
-    let Some(nulls) = nulls else { return offsets };
-    let mut spread = Vec::with_capacity(nulls.len().saturating_add(1));
-    let mut dense = offsets.into_iter();
-    let mut at = dense.next().unwrap_or_default();
-    spread.push(at);
-    for is_set in nulls.iter() {
-        if is_set {
-            at = dense.next().unwrap_or(at);
-        }
-        spread.push(at);
-    }
-    spread
-}
-
-/// Offsets that ascend, because they were counted up.
-fn offset_buffer<O: ArrowNativeType + arrow_array::OffsetSizeTrait>(offsets: Vec<O>) -> OffsetBuffer<O> {
+/// Offsets that ascend, because they were counted up, with an empty string for each null.
+fn offset_buffer<O: ArrowNativeType + arrow_array::OffsetSizeTrait>(
+    offsets: Vec<O>,
+    nulls: Option<&NullBuffer>,
+) -> OffsetBuffer<O> {
+    let offsets = match nulls {
+        Some(nulls) => spread_offsets(&offsets, nulls),
+        None => offsets,
+    };
     OffsetBuffer::new(ScalarBuffer::from(offsets))
 }
 
@@ -201,7 +193,7 @@ fn strings(
 ) -> Result<ArrayRef> {
     match data_type {
         DataType::Utf8 => {
-            let offsets = offset_buffer(spread_offsets(offsets, nulls.as_ref()));
+            let offsets = offset_buffer(offsets, nulls.as_ref());
             Ok(Arc::new(StringArray::try_new(offsets, values.into(), nulls).map_err(|e| no_text(&e))?))
         }
         DataType::FixedSizeBinary(width) => fixed_binary(&values, &offsets, *width, nulls),
@@ -218,7 +210,7 @@ fn strings(
             fixed(filled(intervals, nulls.as_ref())?, data_type, nulls)
         }
         _ => {
-            let offsets = offset_buffer(spread_offsets(offsets, nulls.as_ref()));
+            let offsets = offset_buffer(offsets, nulls.as_ref());
             Ok(Arc::new(BinaryArray::try_new(offsets, values.into(), nulls)?))
         }
     }
