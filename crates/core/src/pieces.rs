@@ -45,7 +45,7 @@ impl<F: Fn(ArrayRef) -> Result<ArrayRef>> Pieces<F> {
     /// Adds the strings `range` of a block; with them, up to `rows` rows are still to come.
     ///
     /// # Errors
-    /// As [`ViewBuilder::append`]; [`crate::ErrorKind::Invalid`] if the block has fewer strings.
+    /// As [`ViewBuilder::append`]; [`crate::ErrorKind::InvalidInput`] if the block has fewer strings.
     pub fn push_strings(
         &mut self,
         kind: ByteKind,

@@ -92,7 +92,7 @@ impl Strings {
     /// Where the strings `range` begin, and where the last of them ends.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Invalid`] if there are fewer.
+    /// [`crate::ErrorKind::InvalidInput`] if there are fewer.
     pub fn offsets_of(&self, range: &Range<usize>) -> Result<&[u32]> {
         self.offsets
             .get(range.start..range.end.saturating_add(1))
