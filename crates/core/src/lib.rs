@@ -15,6 +15,7 @@
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
 //! | [`progress`] | how far long work has come: [`Progress`] |
 //! | [`pieces`] | the rows that one read takes out of several blocks, as one array |
+//! | [`validity`] | which rows of a block hold a value |
 //! | [`views`] | Arrow string views over decoded bytes, without a copy |
 //! | [`error`] | what failed, where, what was expected and what was found: [`Error`] |
 //!
@@ -51,6 +52,7 @@ pub mod rocks;
 pub mod rows;
 pub mod salvage;
 pub mod source;
+pub mod validity;
 pub mod verify;
 pub mod views;
 

@@ -24,26 +24,15 @@ pub const WIDTH: usize = 3;
 /// # Ok::<(), pilaster_encoding::DecodeError>(())
 /// ```
 pub fn map<T: Copy>(bytes: &[u8], mut change: impl FnMut(u32) -> T) -> Result<Vec<T>> {
-    // Four values are four loads of four bytes, where three bytes each would be twelve loads.
-    let (fours, rest) = bytes.as_chunks::<{ 4 * WIDTH }>();
-    let (last, cut) = rest.as_chunks::<WIDTH>();
+    let (values, cut) = bytes.as_chunks::<WIDTH>();
     if !cut.is_empty() {
         let at = bytes.len().saturating_sub(cut.len());
         return Err(DecodeError::new(at, "values of three bytes", format!("{} bytes", cut.len())));
     }
-    let mut values = Vec::with_capacity(bytes.len() / WIDTH);
-    for [a, b, c, d, e, f, g, h, i, j, k, l] in fours {
-        let words = [
-            u32::from_be_bytes([*a, *b, *c, *d]) & !0xff,
-            u32::from_be_bytes([*d, *e, *f, *g]) & !0xff,
-            u32::from_be_bytes([*g, *h, *i, *j]) & !0xff,
-            u32::from_be_bytes([*i, *j, *k, *l]) << 8,
-        ];
-        values.extend_from_slice(&words.map(&mut change));
-    }
-    values
-        .extend(last.iter().map(|[high, middle, low]| change(u32::from_be_bytes([*high, *middle, *low, 0]))));
-    Ok(values)
+    Ok(values
+        .iter()
+        .map(|[high, middle, low]| change(u32::from_be_bytes([*high, *middle, *low, 0])))
+        .collect())
 }
 
 #[cfg(test)]

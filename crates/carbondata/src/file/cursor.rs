@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use bytes::Bytes;
 use pilaster_core::positional::ColumnCursor;
+use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::chunk::{CHUNK_PART, Chunk};
@@ -134,7 +135,7 @@ impl OpenChunk {
         let place = blocklet.chunks.get(number);
         // The pages of a file that was cut off may not all be there.
         let reads_all = reads_all && place.is_some_and(|place| place.end <= file.source.size());
-        let read_ahead_bytes = if reads_all { file.source.read_ahead_bytes() } else { 0 };
+        let read_ahead_bytes = if reads_all { READ_AHEAD_BYTES } else { 0 };
         let (chunk, ahead) = match (place, known) {
             (_, Some(chunk)) => (Arc::clone(chunk), (0, Bytes::new())),
             (Some(place), None) if reads_all => {

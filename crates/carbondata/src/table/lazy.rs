@@ -62,10 +62,6 @@ impl Source for LazySource {
         self.size
     }
 
-    fn read_ahead_bytes(&self) -> u64 {
-        self.open().map_or(0, |source| source.read_ahead_bytes())
-    }
-
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         self.read.add_bytes(&range);
         self.open()?.read_at(range)

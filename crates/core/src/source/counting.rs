@@ -52,10 +52,6 @@ impl Source for CountingSource {
         self.inner.size()
     }
 
-    fn read_ahead_bytes(&self) -> u64 {
-        self.inner.read_ahead_bytes()
-    }
-
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(range.end.saturating_sub(range.start), Ordering::Relaxed);

@@ -35,6 +35,10 @@ pub type SourceRef = Arc<dyn Source>;
 /// network, reading 16 KiB too much costs less than asking twice.
 pub const MERGE_HOLE_BYTES: u64 = 16 * 1024;
 
+/// Bytes of a column that are fetched in one go when it is known that all of them will be wanted: few enough that many columns
+/// can do so at once.
+pub const READ_AHEAD_BYTES: u64 = 1 << 20;
+
 /// A file, a buffer or an object that can be read at any position, by several threads at once.
 pub trait Source: Send + Sync + Debug {
     /// Path or address, for messages.
@@ -48,11 +52,6 @@ pub trait Source: Send + Sync + Debug {
     /// # Errors
     /// [`crate::ErrorKind::Corrupt`] if the range reaches past the end, [`crate::ErrorKind::Io`] if reading fails.
     fn read_at(&self, range: Range<u64>) -> Result<Bytes>;
-
-    /// How many bytes that lie together are best asked for at once, by those who will read them all.
-    fn read_ahead_bytes(&self) -> u64 {
-        1 << 20
-    }
 
     /// The bytes of each range, in their order; neighbouring ranges are fetched together.
     ///

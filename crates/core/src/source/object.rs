@@ -57,11 +57,6 @@ impl Source for ObjectSource {
         self.size
     }
 
-    /// So many that waiting for the answer does not count.
-    fn read_ahead_bytes(&self) -> u64 {
-        8 << 20
-    }
-
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         check_range(&self.name, self.size, &range)?;
         if range.is_empty() {

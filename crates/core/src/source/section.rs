@@ -36,10 +36,6 @@ impl Source for SectionSource {
         self.size
     }
 
-    fn read_ahead_bytes(&self) -> u64 {
-        self.whole.read_ahead_bytes()
-    }
-
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         check_range(&self.name, self.size, &range)?;
         let shift = |position: u64| {

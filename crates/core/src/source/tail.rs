@@ -37,10 +37,6 @@ impl Source for TailSource {
         self.whole.size()
     }
 
-    fn read_ahead_bytes(&self) -> u64 {
-        self.whole.read_ahead_bytes()
-    }
-
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         let length = check_range(self.name(), self.size(), &range)?;
         let kept = range.start.checked_sub(self.start).and_then(|start| usize::try_from(start).ok());

@@ -11,14 +11,12 @@ use arrow_select::take::take;
 use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
+use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::decode::{DecodedPage, Form};
 use super::page::{PageKind, PagePointer};
 use super::paged::PagedColumn;
-
-/// Bytes fetched in one go when it is known that all of them will be wanted.
-const READ_AHEAD_BYTES: u64 = 1 << 20;
 
 /// Rows that cannot be read, and why.
 pub(crate) type Damage = (Range<u64>, Error);

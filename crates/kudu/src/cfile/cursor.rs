@@ -8,6 +8,7 @@ use arrow_array::ArrayRef;
 use bytes::Bytes;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::positional::ColumnCursor;
+use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::block::Block;
@@ -16,9 +17,6 @@ use super::file::{CFile, DATA_PART, LocatedBlock};
 use super::index::IndexCursor;
 use super::metadata::BlockPointer;
 use super::walk::salvage_map;
-
-/// Bytes fetched in one go when it is known that all of them will be wanted.
-pub(crate) const READ_AHEAD_BYTES: u64 = 1 << 20;
 
 /// Reads the cells of one CFile; see the module.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ mod write;
 
 pub use arrow_types::{kudu_type, natural_type};
 pub use bloom::{BloomBlock, hash64};
-pub(crate) use cursor::{CellCursor, READ_AHEAD_BYTES};
+pub(crate) use cursor::CellCursor;
 pub(crate) use file::CFile;
 pub use file::{CFileReaderOptions, DEFAULT_COLUMN};
 pub use kinds::CFileKind;

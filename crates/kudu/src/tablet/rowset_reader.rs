@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use bytes::Bytes;
 use pilaster_core::positional::ColumnCursor;
+use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Result, RowRanges};
 
 use super::cells;
@@ -14,7 +15,7 @@ use super::delta::{DeltaCursor, DeltaFile};
 use super::overlay::Overlay;
 use super::rowset::{RowSet, Snapshot};
 use super::schema::KuduColumn;
-use crate::cfile::{CellCursor, READ_AHEAD_BYTES};
+use crate::cfile::CellCursor;
 
 /// Bytes that all columns read at once fetch ahead together, at most.
 const SHARED_READ_AHEAD_BYTES: u64 = 64 << 20;

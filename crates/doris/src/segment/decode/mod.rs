@@ -11,7 +11,6 @@ mod bytes;
 mod fixed;
 #[cfg(test)]
 mod tests;
-mod validity;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,15 +20,16 @@ use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, UInt32Array, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_select::take::take;
+use pilaster_core::validity::{self, Validity};
 use pilaster_core::views::{ByteKind, Strings};
 use pilaster_core::{Error, Limits, Result};
+use pilaster_encoding::rle;
 
 use super::cells::Cell;
 use super::column_meta::starrocks;
 use super::page::Page;
 use super::types::Encoding;
 use crate::messages::required;
-use validity::Validity;
 
 pub(crate) use bytes::decode_plain as decode_plain_bytes;
 
@@ -97,11 +97,22 @@ impl PageShape {
         })?;
         let validity = match null_bytes {
             0 => None,
-            _ => Some(Validity::decode(page.body.get(split..).unwrap_or_default(), rows, &self.limits)?),
+            _ => Some(self.null_map(page.body.get(split..).unwrap_or_default(), rows)?),
         };
         let present = validity.as_ref().map_or(rows, Validity::ones);
         let values = self.decode_values(&page.body.slice(..split), present, words)?;
         Ok(DecodedPage { first_row, rows, next_item: footer.next_array_item_ordinal, validity, values })
+    }
+
+    /// RLE bits, 1 for a null, turned around.
+    fn null_map(&self, stream: &[u8], rows: usize) -> Result<Validity> {
+        self.limits.decoded(rows.div_ceil(8) as u64)?;
+        let mut bytes = Vec::with_capacity(rows.div_ceil(8));
+        let nulls = rle::decode_bitmap(stream, rows, &mut bytes)?;
+        for byte in &mut bytes {
+            *byte = !*byte;
+        }
+        Ok(Validity::new(bytes, rows, rows.saturating_sub(nulls)))
     }
 
     /// Exactly `count` values.
@@ -152,14 +163,10 @@ impl DecodedPage {
     /// The page's strings and which of them are the rows `range`, if they leave as they are stored and none of them is null.
     pub fn plain_strings(&mut self, range: Range<usize>) -> Option<(ByteKind, &Strings, Range<usize>)> {
         let Values::Strings(kind, strings) = &self.values else { return None };
-        let dense = match &mut self.validity {
-            None => range,
-            Some(validity) => match validity.read(range) {
-                (None, dense) => dense,
-                (Some(_), _) => return None,
-            },
-        };
-        Some((*kind, strings, dense))
+        match validity::read(self.validity.as_mut(), range) {
+            (None, dense) => Some((*kind, strings, dense)),
+            (Some(_), _) => None,
+        }
     }
 
     /// The rows `range` of this page (counted from its first row) as an array.
@@ -167,10 +174,7 @@ impl DecodedPage {
         if range.end > self.rows || range.start > range.end {
             return Err(Error::invalid(format!("rows {range:?} of a page of {} rows", self.rows)));
         }
-        let (nulls, dense) = match &mut self.validity {
-            None => (None, range.clone()),
-            Some(validity) => validity.read(range.clone()),
-        };
+        let (nulls, dense) = validity::read(self.validity.as_mut(), range.clone());
         if nulls.is_some() && dense.is_empty() {
             return Ok(new_null_array(&cell.arrow(), range.len()));
         }

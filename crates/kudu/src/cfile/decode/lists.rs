@@ -14,10 +14,11 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
+use pilaster_core::validity::Validity;
 use pilaster_core::{Error, Result};
 use pilaster_encoding::{rle, varint};
 
-use super::validity::{Validity, read_bitmap};
+use super::bitmaps::read_bitmap;
 use super::{BlockShape, DecodedBlock, FindWords, Form, Values, read_values};
 use crate::cfile::arrow_types::Target;
 
@@ -45,7 +46,7 @@ impl BlockShape {
         let starts = self.read_lengths(payload, &mut at, cells, elements)?;
         let size = varint::read_u32(payload, &mut at)? as usize;
         let cell_bits = read_bitmap(self, payload, &mut at, size, cells)?;
-        let cell_mask = BooleanBuffer::collect_bool(cells, |cell| cell_bits.is_set(cell));
+        let cell_mask = cell_bits.bits();
         for (cell, pair) in starts.windows(2).enumerate() {
             if !cell_mask.value(cell) && pair.first() != pair.last() {
                 return Err(Error::corrupt("no elements in a null cell", format!("elements in cell {cell}")));

@@ -4,13 +4,13 @@
 //! values are decompressed straight into the batch that asks for them, strings are views over the block. Nulls are spread
 //! only where a batch asks for them, so a block of a hundred million nulls costs a bitmap.
 
+mod bitmaps;
 mod bits;
 mod bytes;
 mod fixed;
 mod lists;
 mod numbers;
 mod shuffled;
-mod validity;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_select::take::take;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::validity::{self, Validity};
 use pilaster_core::views::Strings;
 use pilaster_core::{Error, Limits, Result};
 
@@ -33,7 +34,6 @@ pub(crate) use lists::as_list_type;
 pub(crate) use numbers::number_array;
 pub(crate) use shuffled::SHUFFLE_HEADER_BYTES;
 use shuffled::Shuffled;
-use validity::Validity;
 
 /// Number of values and ordinal of the first row, as every encoded block says at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,10 +149,7 @@ impl DecodedBlock {
         if let Values::Lists(lists) = &self.values {
             return lists.read(range, target);
         }
-        let (nulls, dense) = match &mut self.validity {
-            None => (None, range.clone()),
-            Some(validity) => validity.read(range.clone()),
-        };
+        let (nulls, dense) = validity::read(self.validity.as_mut(), range.clone());
         if nulls.is_some() && dense.is_empty() {
             return Ok(new_null_array(&target.arrow, range.len()));
         }
@@ -162,14 +159,10 @@ impl DecodedBlock {
     /// The block's strings and which of them are the rows `range`, if they are in plain and none of them is null.
     pub fn plain_strings(&mut self, range: Range<usize>) -> Option<(&Strings, Range<usize>)> {
         let Values::Bytes(strings) = &self.values else { return None };
-        let dense = match &mut self.validity {
-            None => range,
-            Some(validity) => match validity.read(range) {
-                (None, dense) => dense,
-                (Some(_), _) => return None,
-            },
-        };
-        Some((strings, dense))
+        match validity::read(self.validity.as_mut(), range) {
+            (None, dense) => Some((strings, dense)),
+            (Some(_), _) => None,
+        }
     }
 
     /// Makes every value once, so that nothing in the block can fail later.
