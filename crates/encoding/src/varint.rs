@@ -62,20 +62,50 @@ pub fn read_u64(bytes: &[u8], pos: &mut usize) -> Result<u64> {
     read_long(bytes, pos, MAX_LEN_U64, "a 64-bit varint")
 }
 
+#[inline]
 fn read_long(bytes: &[u8], pos: &mut usize, max_len: usize, what: &'static str) -> Result<u64> {
     let rest = bytes.get(*pos..).unwrap_or_default();
-    let mut value = 0u64;
-    for (i, (&byte, shift)) in rest.iter().zip((0u32..).step_by(7)).take(max_len).enumerate() {
+    if let Some(eight) = rest.first_chunk()
+        && let Some((value, length)) = read_within_eight(u64::from_le_bytes(*eight))
+        && length <= max_len
+    {
+        *pos = pos.saturating_add(length);
+        return Ok(value);
+    }
+    read_by_bytes(rest, pos, max_len, what)
+}
+
+/// The integer at the beginning of eight bytes and how many it takes, if it ends there.
+#[inline]
+fn read_within_eight(word: u64) -> Option<(u64, usize)> {
+    const ENDS: u64 = 0x8080_8080_8080_8080;
+    let ends = !word & ENDS;
+    if ends == 0 {
+        return None;
+    }
+    // All bits up to that of the last byte, without the marks; then seven bits of each byte are moved together, by pairs.
+    let sevens = word & (ends ^ ends.wrapping_sub(1)) & !ENDS;
+    let pairs = sevens & 0x007f_007f_007f_007f | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    let value = fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4;
+    Some((value, (ends.trailing_zeros() as usize).div_euclid(8).saturating_add(1)))
+}
+
+#[cold]
+fn read_by_bytes(rest: &[u8], pos: &mut usize, max_len: usize, what: &'static str) -> Result<u64> {
+    let (mut value, mut shift) = (0u64, 0u32);
+    for (i, &byte) in rest.iter().take(max_len).enumerate() {
         let low = u64::from(byte & 0x7f);
-        let placed = low.wrapping_shl(shift);
-        if placed.wrapping_shr(shift) != low {
+        // Of the tenth byte one bit fits; those before fit whole.
+        if shift == 63 && low > 1 {
             return Err(DecodeError::new(*pos, what, "more bits than fit"));
         }
-        value |= placed;
+        value |= low.wrapping_shl(shift);
         if byte < 0x80 {
             *pos = pos.saturating_add(i).saturating_add(1);
             return Ok(value);
         }
+        shift = shift.saturating_add(7);
     }
     let found = if rest.len() < max_len { "the end of the bytes" } else { "no last byte" };
     Err(DecodeError::new(*pos, what, found))
@@ -160,6 +190,20 @@ mod tests {
         fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..16), pos in 0usize..20) {
             let _ = read_u32(&bytes, &mut { pos });
             let _ = read_u64(&bytes, &mut { pos });
+        }
+
+        #[test]
+        fn eight_bytes_at_once_are_as_each_of_them(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80u8..], 0..16),
+        ) {
+            for max_len in [MAX_LEN_U32, MAX_LEN_U64] {
+                let (mut at_once, mut one_by_one) = (0, 0);
+                prop_assert_eq!(
+                    read_long(&bytes, &mut at_once, max_len, "a varint"),
+                    read_by_bytes(&bytes, &mut one_by_one, max_len, "a varint")
+                );
+                prop_assert_eq!(at_once, one_by_one);
+            }
         }
     }
 }
