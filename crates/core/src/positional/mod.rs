@@ -1,24 +1,26 @@
 //! The scan of every format whose columns can be read by row position.
 //!
 //! Batch by batch: the columns of the predicate are read first; if no row of the batch remains, nothing else is read
-//! (late materialisation); else the other columns are read from the first remaining row to the last and filtered.
+//! (late materialisation); else the other columns are read from the first remaining row to the last and filtered. What was
+//! read to be compared is not read again.
 //! Batches end at multiples of the batch size, so that they seldom straddle blocks of a power of two; or where the blocks of
 //! the columns do, if those are known and not smaller than a batch.
+
+mod filter;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
-};
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use arrow_select::filter::{FilterBuilder, prep_null_mask_filter};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_select::filter::FilterBuilder;
 
 use crate::dataset::{BatchReader, OnDamage, ScanRequest, column_index};
 use crate::error::{Error, Result};
-use crate::predicate::BoundPredicate;
 use crate::rows::RowRanges;
 use crate::salvage::LossLog;
+
+use filter::{Filter, Selection};
 
 /// One column, read at row positions; it keeps what the next read may need.
 pub trait ColumnCursor: Send {
@@ -28,7 +30,8 @@ pub trait ColumnCursor: Send {
     /// If a block under them cannot be read or decoded.
     fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef>;
 
-    /// The values of `rows` in whatever form is cheapest to compare: a dictionary column may stay one.
+    /// The values of `rows` in whatever form is cheapest to compare: a dictionary column may stay one. An array of the type that
+    /// [`ColumnCursor::read`] gives must be the one it gives.
     ///
     /// # Errors
     /// As [`ColumnCursor::read`].
@@ -78,13 +81,16 @@ pub fn scan(
             let bound = predicate.bind(&narrow)?;
             let columns =
                 indexes.iter().map(|&index| columns.open(index, wanted)).collect::<Result<Vec<_>>>()?;
-            Some(Filter { bound, columns, names: field_names(&narrow) })
+            Some(Filter::new(bound, indexes, columns, field_names(&narrow)))
         }
     };
     // Only without a filter is it known that every wanted row will be read.
     let ahead = if filter.is_some() { RowRanges::none() } else { wanted.clone() };
-    let projected =
-        projection.iter().map(|&index| columns.open(index, &ahead)).collect::<Result<Vec<_>>>()?;
+    let project = |&index: &usize| match filter.as_ref().and_then(|filter| filter.position(index)) {
+        Some(position) => Ok(Projected::Compared(position)),
+        None => columns.open(index, &ahead).map(Projected::Other),
+    };
+    let projected = projection.iter().map(project).collect::<Result<Vec<_>>>()?;
     let losses = match &request.on_damage {
         OnDamage::Stop => None,
         OnDamage::Skip(log) => Some(Arc::clone(log)),
@@ -106,16 +112,17 @@ fn field_names(schema: &Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-struct Filter {
-    bound: BoundPredicate,
-    columns: Vec<Box<dyn ColumnCursor>>,
-    names: Vec<String>,
+/// A column of the answer.
+enum Projected {
+    /// Number so many of the columns that are compared.
+    Compared(usize),
+    Other(Box<dyn ColumnCursor>),
 }
 
 struct PositionalScan {
     output: SchemaRef,
     names: Vec<String>,
-    projected: Vec<Box<dyn ColumnCursor>>,
+    projected: Vec<Projected>,
     filter: Option<Filter>,
     with_row_numbers: bool,
     /// What is still to visit, the next at the end.
@@ -129,7 +136,11 @@ impl PositionalScan {
     /// The next stretch of rows: up to a multiple of the batch size, counted from where their block begins.
     fn next_rows(&mut self) -> Option<Range<u64>> {
         let range = self.pending.pop()?;
-        let columns = self.filter.iter().flat_map(|filter| &filter.columns).chain(&self.projected);
+        let others = self.projected.iter().filter_map(|projected| match projected {
+            Projected::Other(column) => Some(column),
+            Projected::Compared(_) => None,
+        });
+        let columns = self.filter.iter().flat_map(|filter| &filter.columns).chain(others);
         let is_large = |rows: &Range<u64>| {
             rows.contains(&range.start) && rows.end.saturating_sub(rows.start) >= self.batch_size
         };
@@ -186,8 +197,17 @@ impl PositionalScan {
             })
         };
         let mut arrays = Vec::with_capacity(self.output.fields().len());
-        for column in &mut self.projected {
-            arrays.push(apply(column.read(rows.clone())?)?);
+        for (projected, field) in self.projected.iter_mut().zip(self.output.fields()) {
+            let array = match (projected, &mut self.filter) {
+                (Projected::Compared(position), Some(filter)) => {
+                    filter.read(*position, &rows, field.data_type())?
+                }
+                (Projected::Compared(_), None) => {
+                    return Err(Error::invalid("no filter to take a column from"));
+                }
+                (Projected::Other(column), _) => column.read(rows.clone())?,
+            };
+            arrays.push(apply(array)?);
         }
         if self.with_row_numbers {
             arrays.push(apply(Arc::new(UInt64Array::from_iter_values(rows.clone())))?);
@@ -204,7 +224,12 @@ impl PositionalScan {
     fn probe(&mut self, rows: &Range<u64>, losses: &LossLog) -> RowRanges {
         let mut good = RowRanges::one(rows.clone());
         let filter = self.filter.iter_mut().flat_map(|filter| filter.names.iter().zip(&mut filter.columns));
-        for (name, column) in self.names.iter().zip(&mut self.projected).chain(filter) {
+        let others =
+            self.names.iter().zip(&mut self.projected).filter_map(|(name, projected)| match projected {
+                Projected::Other(column) => Some((name, column)),
+                Projected::Compared(_) => None,
+            });
+        for (name, column) in others.chain(filter) {
             let mut sound = Vec::new();
             for (stretch, damage) in column.probe(rows.clone()) {
                 match damage {
@@ -215,48 +240,6 @@ impl PositionalScan {
             good = good.intersect(&sound.into_iter().collect());
         }
         good
-    }
-}
-
-enum Selection {
-    None,
-    All,
-    /// The rows from the first to the last selected one, and which of them are.
-    Some(Range<u64>, BooleanArray),
-}
-
-impl Filter {
-    fn select(&mut self, rows: &Range<u64>) -> Result<Selection> {
-        let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
-        let arrays =
-            self.columns.iter_mut().map(|c| c.read_for_filter(rows.clone())).collect::<Result<Vec<_>>>()?;
-        let fields: Vec<_> = self
-            .names
-            .iter()
-            .zip(&arrays)
-            .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
-            .collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
-        let mut selected = self.bound.evaluate(&batch)?;
-        if selected.null_count() > 0 {
-            selected = prep_null_mask_filter(&selected);
-        }
-        let values = selected.values();
-        let hits = values.count_set_bits();
-        if hits == 0 {
-            return Ok(Selection::None);
-        }
-        if hits == count {
-            return Ok(Selection::All);
-        }
-        let mut slices = values.set_slices();
-        let first = slices.next().map_or(0, |(start, _)| start);
-        let last = slices
-            .last()
-            .map_or_else(|| values.set_slices().next().map_or(count, |(_, end)| end), |(_, end)| end);
-        let narrowed = rows.start.saturating_add(first as u64)..rows.start.saturating_add(last as u64);
-        Ok(Selection::Some(narrowed, selected.slice(first, last.saturating_sub(first))))
     }
 }
 
@@ -281,10 +264,15 @@ impl RecordBatchReader for PositionalScan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use arrow_array::Int64Array;
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
-    use arrow_schema::DataType;
+    use arrow_cast::cast;
+    use arrow_schema::{DataType, Field};
+
+    use crate::predicate::{Predicate, col, lit};
 
     /// A column whose values are the row numbers, in blocks of so many rows if it tells.
     struct Numbers(Option<u64>);
@@ -333,5 +321,69 @@ mod tests {
         assert_eq!(batches(Some(8), 0..20), [8, 8, 4]);
         // Blocks smaller than a batch would make batches small.
         assert_eq!(batches(Some(5), 3..20), [5, 8, 4]);
+    }
+
+    /// Columns of row numbers that count how often they are opened and read, compared as codes of a dictionary or as they are.
+    struct Counted {
+        opened: AtomicUsize,
+        reads: Arc<AtomicUsize>,
+        as_codes: bool,
+    }
+
+    struct CountedCursor {
+        reads: Arc<AtomicUsize>,
+        as_codes: bool,
+    }
+
+    impl ColumnCursor for CountedCursor {
+        fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Numbers(None).read(rows)
+        }
+
+        fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+            let values = self.read(rows)?;
+            let codes = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int64));
+            Ok(if self.as_codes { cast(&values, &codes)? } else { values })
+        }
+
+        fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+            vec![(rows, None)]
+        }
+    }
+
+    impl Columns for Counted {
+        fn open(&self, _: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+            self.opened.fetch_add(1, Ordering::Relaxed);
+            Ok(Box::new(CountedCursor { reads: Arc::clone(&self.reads), as_codes: self.as_codes }))
+        }
+    }
+
+    #[test]
+    fn what_was_compared_is_not_read_again() {
+        let fields = ["a", "b", "c"].map(|name| Field::new(name, DataType::Int64, false));
+        let schema = Schema::new(fields.to_vec());
+        // Ten batches are compared; two hold rows that remain, and column `b` is asked for twice.
+        for (as_codes, reads) in [(false, 10 + 2), (true, 10 + 2 * 3)] {
+            let columns = Counted { opened: AtomicUsize::new(0), reads: Arc::default(), as_codes };
+            let predicate = Predicate::And(vec![col("b").gt_eq(lit(15i64)), col("b").lt(lit(25i64))]);
+            let request = ScanRequest {
+                batch_size: 10,
+                projection: Some(vec![1, 2, 1]),
+                predicate: Some(predicate),
+                ..ScanRequest::default()
+            };
+            let scan = scan(&columns, &schema, &request, &RowRanges::one(0..100)).unwrap();
+            let batches: Vec<RecordBatch> = scan.collect::<std::result::Result<_, _>>().unwrap();
+            for column in 0..3 {
+                let values: Vec<i64> = batches
+                    .iter()
+                    .flat_map(|batch| batch.column(column).as_primitive::<Int64Type>().values().to_vec())
+                    .collect();
+                assert!(values.into_iter().eq(15..25), "column {column}");
+            }
+            assert_eq!(columns.opened.load(Ordering::Relaxed), 2);
+            assert_eq!(columns.reads.load(Ordering::Relaxed), reads);
+        }
     }
 }

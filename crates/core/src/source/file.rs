@@ -25,7 +25,7 @@ impl FileSource {
     /// [`crate::ErrorKind::Io`] if it cannot be opened, [`crate::ErrorKind::InvalidInput`] if it is a folder.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let name = path.display().to_string();
+        let name = path.to_string_lossy().into_owned();
         let file = File::open(path).at(&name, 0, "")?;
         let metadata = file.metadata().at(&name, 0, "")?;
         if metadata.is_dir() {
