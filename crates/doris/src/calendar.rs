@@ -1,7 +1,5 @@
 //! Dates as Doris packs them and as Arrow counts them.
 
-use std::sync::LazyLock;
-
 use pilaster_core::{Error, Result};
 
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
@@ -71,33 +69,51 @@ pub(crate) fn packed_days(packed: u32) -> Result<i32> {
 }
 
 /// Years of four digits.
-const YEARS: u32 = 10_000;
-/// From so many dates on the table of months is worth making.
-const MANY_DATES: usize = 4096;
+const YEARS: usize = 10_000;
 
-/// The first day and the number of days of each month, at `year << 4 | month`; no days where there is no such month.
-static MONTHS: LazyLock<Vec<(i32, u32)>> = LazyLock::new(|| {
-    let month = |at: u32| match days_of_month(at >> 4, at & 0xf) {
-        0 => (0, 0),
-        length => (days(at >> 4, at & 0xf, 1).unwrap_or_default(), length),
-    };
-    (0..YEARS << 4).map(month).collect()
-});
+/// The first day of each year, and 16 if it is a leap year.
+static YEAR_STARTS: [(i32, u8); YEARS] = {
+    let mut starts = [(0, 0); YEARS];
+    let (mut year, mut first) = (0, -719_528i32);
+    while year < YEARS {
+        let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        starts[year] = (first, if is_leap { 16 } else { 0 });
+        first = first.wrapping_add(if is_leap { 366 } else { 365 });
+        year = year.wrapping_add(1);
+    }
+    starts
+};
+
+/// Of each month the days before it in its year, and how many it has; from 16 on those of leap years. No days where there is
+/// no such month.
+static MONTHS: [(u16, u8); 32] = {
+    let lengths = [0u8, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0];
+    let mut months = [(0, 0); 32];
+    let (mut at, mut before) = (0usize, 0u16);
+    while at < 32 {
+        if at == 16 {
+            before = 0;
+        }
+        let length = if at == 18 { 29 } else { lengths[at & 15] };
+        months[at] = (before, length);
+        before = before.wrapping_add(length as u16);
+        at = at.wrapping_add(1);
+    }
+    months
+};
 
 /// As [`packed_days`], of many dates at once.
 pub(crate) fn all_packed_days(packed: impl Iterator<Item = u32> + Clone) -> Result<Vec<i32>> {
-    if packed.size_hint().0 < MANY_DATES {
-        return packed.map(packed_days).collect();
-    }
-    let months = MONTHS.as_slice();
     let mut are_days = true;
     let values = packed.clone().map(|packed| {
-        let (first, length) = months.get((packed >> 5) as usize).copied().unwrap_or_default();
-        let day = (packed & 0x1f).wrapping_sub(1);
-        are_days &= day < length;
-        first.wrapping_add(day.cast_signed())
+        let (year, month, day) = (packed >> 9, packed >> 5 & 0xf, (packed & 0x1f).wrapping_sub(1));
+        let (first, leap) = YEAR_STARTS.get(year as usize).copied().unwrap_or_default();
+        let (before, length) = MONTHS.get(month as usize | usize::from(leap)).copied().unwrap_or_default();
+        are_days &= (year as usize) < YEARS && day < u32::from(length);
+        first.wrapping_add(i32::from(before)).wrapping_add(day.cast_signed())
     });
     let values: Vec<i32> = values.collect();
+    // Which of them is none is looked for one by one.
     if are_days { Ok(values) } else { packed.map(packed_days).collect() }
 }
 
@@ -184,15 +200,13 @@ mod tests {
 
     #[test]
     fn many_dates_are_as_each_of_them() {
-        let all: Vec<u32> = (0..YEARS << 9).step_by(7).collect();
-        let real: Vec<u32> = all.iter().copied().filter(|packed| packed_days(*packed).is_ok()).collect();
+        let all = 0..(YEARS as u32 + 1) << 9;
+        let real: Vec<u32> = all.clone().filter(|packed| packed_days(*packed).is_ok()).collect();
         let expected: Vec<i32> = real.iter().map(|packed| packed_days(*packed).unwrap()).collect();
-        assert!(real.len() > MANY_DATES);
         assert_eq!(all_packed_days(real.iter().copied()).unwrap(), expected);
-        for wrong in [0, 2024 << 9 | 2 << 5 | 30, 2024 << 9 | 13 << 5 | 1, YEARS << 9 | 1 << 5 | 1, u32::MAX]
-        {
-            let with_wrong = real.iter().copied().chain([wrong]);
-            assert!(all_packed_days(with_wrong).is_err(), "{wrong:#x}");
+        assert!(expected.iter().zip(&expected[1..]).all(|(day, next)| day + 1 == *next));
+        for wrong in all.filter(|packed| packed_days(*packed).is_err()).chain([u32::MAX]) {
+            assert!(all_packed_days([wrong].into_iter()).is_err(), "{wrong:#x}");
         }
     }
 

@@ -224,9 +224,13 @@ fn primary_rows(segment: &Segment, index: &IndexedColumnMeta, bounds: &KeyBounds
     let firsts: Vec<Bytes> = match index.value_index {
         Some(tree) if !tree.is_data_page => {
             let page = segment.store.read(tree.root, PageKind::Index, index.compression)?;
-            let entries =
-                parse_entries(&page).at(segment.name(), tree.root.offset, PageKind::Index.part())?;
-            entries.into_iter().map(|(key, _)| key).collect()
+            let mut firsts = Vec::new();
+            let parsed = parse_entries(&page, |key, _| {
+                firsts.push(page.body.slice_ref(key));
+                Ok(())
+            });
+            parsed.at(segment.name(), tree.root.offset, PageKind::Index.part())?;
+            firsts
         }
         _ => Vec::new(),
     };

@@ -33,6 +33,7 @@ mod cursor;
 mod decode;
 mod describe;
 mod footer;
+mod index_pages;
 mod key;
 mod key_index;
 mod page;

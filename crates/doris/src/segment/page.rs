@@ -7,6 +7,7 @@
 //! A body is compressed exactly if it is stored in another size than the footer says it has.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pilaster_core::buffers::BlockBuffer;
@@ -14,6 +15,7 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 
 use super::footer::check_crc;
+use super::index_pages::IndexPages;
 use super::types::Compression;
 use crate::messages::{self, PageFooterPb, PagePointerPb, required};
 
@@ -87,9 +89,14 @@ pub(crate) struct PageStore {
     pub verify_checksums: bool,
     /// Where pages end.
     pub pages_end: u64,
+    pub(super) index_pages: Arc<IndexPages>,
 }
 
 impl PageStore {
+    pub fn new(source: SourceRef, limits: Limits, verify_checksums: bool, pages_end: u64) -> Self {
+        Self { source, limits, verify_checksums, pages_end, index_pages: Arc::default() }
+    }
+
     pub fn name(&self) -> &str {
         self.source.name()
     }
@@ -111,6 +118,20 @@ impl PageStore {
     pub fn read(&self, pointer: PagePointer, kind: PageKind, compression: Compression) -> Result<Page> {
         self.check_pointer(pointer, kind)?;
         self.open(pointer, self.source.read_at(pointer.range())?, kind, compression)
+    }
+
+    /// Says that an ordinal index is likely to be asked for: see [`IndexPages`].
+    pub fn announce_index(&self, pointer: PagePointer) {
+        if self.check_pointer(pointer, PageKind::Index).is_ok() {
+            self.index_pages.announce(pointer);
+        }
+    }
+
+    /// As [`PageStore::read`], of an ordinal index.
+    pub fn read_index(&self, pointer: PagePointer, compression: Compression) -> Result<Page> {
+        self.check_pointer(pointer, PageKind::Index)?;
+        let stored = self.index_pages.read(self.source.as_ref(), pointer)?;
+        self.open(pointer, stored, PageKind::Index, compression)
     }
 
     /// Checks and decompresses the stored bytes of a page.

@@ -9,7 +9,6 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_select::take::take;
 use bytes::Bytes;
-use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
@@ -35,6 +34,7 @@ pub(crate) struct PageCursor {
 
 impl PageCursor {
     pub fn new(column: &Arc<PagedColumn>, wanted: RowRanges) -> Self {
+        column.announce_pages();
         Self {
             column: Arc::clone(column),
             wanted,
@@ -211,7 +211,7 @@ impl PageCursor {
         let check = || {
             let located = column.pages()?.get(number).ok_or_else(|| Error::invalid("no such page"))?;
             let mut page = column.decode(located, None)?;
-            check_values(&mut page, &column)?;
+            page.check(&column.shape.cell)?;
             Ok::<_, Error>(page)
         };
         let damage = match check() {
@@ -224,17 +224,6 @@ impl PageCursor {
         self.probed.insert(number, damage.clone());
         damage
     }
-}
-
-/// Makes every value once, so that nothing in the page can fail later.
-pub(crate) fn check_values(page: &mut DecodedPage, column: &PagedColumn) -> Result<()> {
-    let mut start = 0;
-    while start < page.rows {
-        let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(page.rows);
-        page.read(start..end, Form::Wanted, &column.shape.cell)?;
-        start = end;
-    }
-    Ok(())
 }
 
 fn without_codes(array: ArrayRef) -> Result<ArrayRef> {

@@ -18,6 +18,8 @@ use crate::messages::required;
 /// `IndexPageFooterPB.type` of a page whose entries point at data pages.
 const LEAF: i32 = 1;
 const ORDINAL_BYTES: usize = size_of::<u64>();
+/// Key length, ordinal, page offset and page size.
+const SMALLEST_ENTRY_BYTES: usize = ORDINAL_BYTES + 3;
 
 /// Where a data page lies and which rows it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +101,16 @@ impl PagedColumn {
         Ok(self.pages.get_or_init(|| located))
     }
 
+    /// Says that [`PagedColumn::pages`] is likely to be asked for.
+    pub fn announce_pages(&self) {
+        if let Some(tree) = self.tree
+            && !tree.is_data_page
+            && self.pages.get().is_none()
+        {
+            self.store.announce_index(tree.root);
+        }
+    }
+
     fn locate(&self) -> Result<Vec<LocatedPage>> {
         let Some(tree) = self.tree else {
             if self.rows == 0 {
@@ -113,7 +125,7 @@ impl PagedColumn {
         if tree.is_data_page {
             return Ok(vec![LocatedPage { pointer: tree.root, rows: 0..self.rows }]);
         }
-        let page = self.store.read(tree.root, PageKind::Index, self.compression)?;
+        let page = self.store.read_index(tree.root, self.compression)?;
         let located = match self.keys {
             TreeKeys::Ordinals => self.locate_by_ordinals(&page),
             TreeKeys::Values => self.locate_by_reading(&page),
@@ -122,26 +134,19 @@ impl PagedColumn {
     }
 
     fn locate_by_ordinals(&self, page: &Page) -> Result<Vec<LocatedPage>> {
-        let entries = parse_entries(page)?;
-        let starts = entries
-            .iter()
-            .map(|(key, _)| match key.as_ref().try_into() {
-                Ok(ordinal) => Ok(u64::from_be_bytes(ordinal)),
-                Err(_) => Err(Error::corrupt(
-                    format!("a key of {ORDINAL_BYTES} bytes"),
-                    format!("{} bytes", key.len()),
-                )),
-            })
-            .collect::<Result<Vec<_>>>()?;
-        if starts.first().is_some_and(|first| *first != 0) {
-            return Err(Error::corrupt("a first page from row 0", format!("{:?}", starts.first())));
-        }
-        let ends = starts.iter().skip(1).copied().chain([self.rows]);
-        let located: Vec<_> = entries
-            .iter()
-            .zip(starts.iter().zip(ends))
-            .map(|((_, pointer), (&start, end))| LocatedPage { pointer: *pointer, rows: start..end })
-            .collect();
+        let mut located: Vec<LocatedPage> = Vec::with_capacity(page.body.len() / SMALLEST_ENTRY_BYTES);
+        parse_entries(page, |key, pointer| {
+            let start = key.try_into().map(u64::from_be_bytes).map_err(|_| {
+                Error::corrupt(format!("a key of {ORDINAL_BYTES} bytes"), format!("{} bytes", key.len()))
+            })?;
+            if let Some(last) = located.last_mut() {
+                last.rows.end = start;
+            } else if start != 0 {
+                return Err(Error::corrupt("a first page from row 0", format!("from row {start}")));
+            }
+            located.push(LocatedPage { pointer, rows: start..self.rows });
+            Ok(())
+        })?;
         if let Some(page) = located.iter().find(|page| page.rows.start >= page.rows.end) {
             return Err(Error::corrupt(
                 format!("pages that ascend to row {}", self.rows),
@@ -155,13 +160,14 @@ impl PagedColumn {
     fn locate_by_reading(&self, page: &Page) -> Result<Vec<LocatedPage>> {
         let mut next = 0u64;
         let mut located = Vec::new();
-        for (_, pointer) in parse_entries(page)? {
+        parse_entries(page, |_, pointer| {
             let page = self.store.read(pointer, PageKind::Data, self.compression)?;
             let count = required(page.footer.data_page_footer, "data_page_footer")?.num_values.unwrap_or(0);
             let end = next.saturating_add(count);
             located.push(LocatedPage { pointer, rows: next..end });
             next = end;
-        }
+            Ok(())
+        })?;
         Ok(located)
     }
 
@@ -227,35 +233,33 @@ impl PagedColumn {
     }
 }
 
-/// `varint key length | key | varint page offset | varint page size`, as often as the footer says.
-pub(crate) fn parse_entries(page: &Page) -> Result<Vec<(Bytes, PagePointer)>> {
+/// `varint key length | key | varint page offset | varint page size`, as often as the footer says: each goes to `take`.
+pub(crate) fn parse_entries<'a>(
+    page: &'a Page,
+    mut take: impl FnMut(&'a [u8], PagePointer) -> Result<()>,
+) -> Result<()> {
     let footer = required(page.footer.index_page_footer, "index_page_footer")?;
     if footer.kind.unwrap_or(LEAF) != LEAF {
         return Err(Error::corrupt("an index of at most two levels", "an inner index page"));
     }
-    let count = footer.num_entries.unwrap_or(0) as usize;
-    // A key length, an offset and a size take three bytes or more.
-    if count.saturating_mul(3) > page.body.len() {
-        return Err(Error::corrupt(format!("{count} index entries"), format!("{} bytes", page.body.len())));
-    }
-    let (mut at, mut entries) = (0, Vec::with_capacity(count));
-    for _ in 0..count {
-        let length = varint::read_u32(&page.body, &mut at)? as usize;
+    let body = page.body.as_ref();
+    let mut at = 0;
+    for _ in 0..footer.num_entries.unwrap_or(0) {
+        let length = varint::read_u32(body, &mut at)? as usize;
         let end = at.saturating_add(length);
-        if end > page.body.len() {
-            return Err(Error::corrupt(format!("a key of {length} bytes"), "the end of the index page"));
-        }
-        let key = page.body.slice(at..end);
+        let key = body
+            .get(at..end)
+            .ok_or_else(|| Error::corrupt(format!("a key of {length} bytes"), "the end of the index page"))?;
         at = end;
-        let offset = varint::read_u64(&page.body, &mut at)?;
-        let size = varint::read_u32(&page.body, &mut at)?;
-        entries.push((key, PagePointer { offset, size }));
+        let offset = varint::read_u64(body, &mut at)?;
+        let size = varint::read_u32(body, &mut at)?;
+        take(key, PagePointer { offset, size })?;
     }
-    if at != page.body.len() {
+    if at != body.len() {
         return Err(Error::corrupt(
             "the end of the index page",
-            format!("{} more bytes", page.body.len().saturating_sub(at)),
+            format!("{} more bytes", body.len().saturating_sub(at)),
         ));
     }
-    Ok(entries)
+    Ok(())
 }

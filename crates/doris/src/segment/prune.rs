@@ -1,7 +1,7 @@
 //! Which rows of a segment can match a predicate, as far as its indexes know.
 //!
 //! Segment zone maps first, then the key index, bloom filters, bitmap indexes and page zone maps; each only for columns the
-//! predicate looks at. Pages of different columns hold different rows, so zone maps are compared on the stretches between
+//! predicate looks at, and page zone maps only where more than a few pages are left. Pages of different columns hold different rows, so zone maps are compared on the stretches between
 //! all page boundaries.
 
 use std::collections::HashMap;
@@ -17,6 +17,9 @@ use super::column_meta::ColumnMeta;
 use super::paged::PagedColumn;
 use super::reader::{OutputColumn, Segment};
 use super::{bitmap_index, key_index, stored, zone_map};
+
+/// Reading one page costs about as much as the zone maps of so many.
+const PAGES_FOR_ONE: usize = 32;
 
 /// See the module.
 pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRanges> {
@@ -53,10 +56,23 @@ pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRange
             rows = rows.intersect(&kept);
         }
     }
-    if rows.is_empty() {
+    columns.retain_mut(|column| !is_cheap_to_read(column.paged, &rows));
+    if rows.is_empty() || columns.is_empty() {
         return Ok(rows);
     }
     Ok(rows.intersect(&by_zone_maps(segment, &bound, &columns)?))
+}
+
+/// Whether `rows` lie in so few of the column's pages that they are read sooner than the zone maps of all.
+fn is_cheap_to_read(column: &PagedColumn, rows: &RowRanges) -> bool {
+    let (Some(first), Some(last), Ok(pages)) =
+        (rows.as_slice().first(), rows.as_slice().last(), column.pages())
+    else {
+        return false;
+    };
+    let start = pages.partition_point(|page| page.rows.end <= first.start);
+    let end = pages.partition_point(|page| page.rows.start < last.end);
+    end.saturating_sub(start).saturating_mul(PAGES_FOR_ONE) < pages.len()
 }
 
 /// A column the predicate looks at, with pages and metadata of its own.

@@ -150,12 +150,12 @@ impl SegmentReader {
     pub fn open_with_options(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
         let source: SourceRef = Arc::new(TailSource::read(source, TAIL_BYTES)?);
         let metadata = SegmentMetadata::read(source.as_ref(), options.verify_checksums, &options.limits)?;
-        let store = Arc::new(PageStore {
+        let store = Arc::new(PageStore::new(
             source,
-            limits: options.limits.clone(),
-            verify_checksums: options.verify_checksums,
-            pages_end: metadata.pages_end,
-        });
+            options.limits.clone(),
+            options.verify_checksums,
+            metadata.pages_end,
+        ));
         let columns =
             build_columns(&store, &metadata, options).at(store.name(), metadata.footer_start, FOOTER_PART)?;
         let fields: Vec<Field> = columns.iter().map(|(field, _)| field.clone()).collect();

@@ -3,32 +3,29 @@
 //! ```text
 //! PLAIN:       | u32 count | cells |
 //! RLE:         | u32 count | runs |
-//! BIT_SHUFFLE: | u32 count | u32 bytes of all this | u32 count rounded up to 8 | u32 width | sub-blocks |
+//! BIT_SHUFFLE: see `shuffled`
 //! FOR:         see `pilaster_encoding::packed_frames`
 //! ```
 
-use arrow_array::{ArrayRef, PrimitiveArray, UInt32Array};
+use arrow_array::ArrayRef;
 use arrow_buffer::MutableBuffer;
 use bytes::Bytes;
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Result};
+use pilaster_encoding::packed_frames;
 use pilaster_encoding::plain::Fixed;
 use pilaster_encoding::rle::{self, RleValue};
-use pilaster_encoding::{bitshuffle, packed_frames};
 
 use super::{PageShape, check_count, word};
 use crate::segment::cells::Cell;
 use crate::segment::types::Encoding;
 
-/// Bytes of the BIT_SHUFFLE header.
-const SHUFFLE_HEADER_BYTES: usize = 16;
 const COUNT_BYTES: usize = size_of::<u32>();
 
+/// All values, of any encoding but BIT_SHUFFLE.
 pub(super) fn decode(shape: &PageShape, encoded: &Bytes, width: usize, count: usize) -> Result<ArrayRef> {
-    let limits = &shape.limits;
-    limits.decoded((count as u64).saturating_mul(width as u64))?;
+    shape.limits.decoded((count as u64).saturating_mul(width as u64))?;
     let cells = match shape.encoding {
         Encoding::Plain => decode_plain(encoded, width, count)?,
-        Encoding::BitShuffle => decode_shuffled(encoded, width, count, limits)?,
         Encoding::Rle if shape.cell == Cell::Bool => {
             check_count(word(encoded, 0, "a count")? as usize, count)?;
             let mut bits = Vec::with_capacity(count.div_ceil(8));
@@ -62,35 +59,6 @@ fn decode_plain(encoded: &[u8], width: usize, count: usize) -> Result<MutableBuf
         return Err(Error::corrupt(format!("{expected} bytes of cells"), format!("{} bytes", cells.len())));
     }
     Ok(aligned(cells))
-}
-
-/// The cells of a BIT_SHUFFLE block.
-fn decode_shuffled(encoded: &[u8], width: usize, count: usize, limits: &Limits) -> Result<MutableBuffer> {
-    check_count(word(encoded, 0, "a count")? as usize, count)?;
-    let size = word(encoded, 4, "a size")? as usize;
-    let padded = word(encoded, 8, "a padded count")? as usize;
-    let element_size = word(encoded, 12, "an element size")? as usize;
-    if size != encoded.len() {
-        return Err(Error::corrupt(format!("a size of {} bytes", encoded.len()), size));
-    }
-    if padded != count.next_multiple_of(8) {
-        return Err(Error::corrupt(format!("{} elements with padding", count.next_multiple_of(8)), padded));
-    }
-    if element_size != width {
-        return Err(Error::corrupt(format!("elements of {width} bytes"), element_size));
-    }
-    let bytes = limits.decoded((padded as u64).saturating_mul(width as u64))?;
-    let mut cells = MutableBuffer::from_len_zeroed(bytes);
-    bitshuffle::decompress_lz4(width, encoded.get(SHUFFLE_HEADER_BYTES..).unwrap_or_default(), &mut cells)?;
-    cells.truncate(count.saturating_mul(width));
-    Ok(cells)
-}
-
-/// The codes of a DICT page.
-pub(super) fn decode_codes(encoded: &[u8], count: usize, limits: &Limits) -> Result<UInt32Array> {
-    limits.decoded((count as u64).saturating_mul(4))?;
-    let cells = decode_shuffled(encoded, size_of::<u32>(), count, limits)?;
-    Ok(PrimitiveArray::new(arrow_buffer::Buffer::from(cells).into(), None))
 }
 
 fn decode_runs(encoded: &[u8], width: usize, count: usize) -> Result<MutableBuffer> {

@@ -4,11 +4,12 @@
 //! body = | values that are not null, encoded | RLE bits, 1 for a null, if there is one |
 //! ```
 //!
-//! A page is decoded once, its nulls left out; batches cut their rows out of it. Nulls are spread only over the rows of a
-//! batch, so a page of a hundred million nulls costs a bitmap.
+//! A page is decoded once, its nulls left out, and batches cut their rows out of it; of shuffled cells each batch decodes those
+//! it needs. Nulls are spread only over the rows of a batch, so a page of a hundred million nulls costs a bitmap.
 
 mod bytes;
 mod fixed;
+mod shuffled;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use arrow_array::types::UInt32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, UInt32Array, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_select::take::take;
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::validity::{self, Validity};
 use pilaster_core::views::{ByteKind, Strings};
 use pilaster_core::{Error, Limits, Result};
@@ -32,6 +34,8 @@ use super::types::Encoding;
 use crate::messages::required;
 
 pub(crate) use bytes::decode_plain as decode_plain_bytes;
+
+use shuffled::Shuffled;
 
 /// The words of a DICT column.
 pub(crate) type Words = ArrayRef;
@@ -71,10 +75,11 @@ pub(crate) struct DecodedPage {
 #[derive(Debug)]
 enum Values {
     Dense(ArrayRef),
+    Shuffled(Shuffled),
     /// Strings that leave as they are stored.
     Strings(ByteKind, Strings),
     Codes {
-        codes: UInt32Array,
+        codes: Shuffled,
         words: Words,
     },
 }
@@ -118,6 +123,9 @@ impl PageShape {
     /// Exactly `count` values.
     fn decode_values(&self, encoded: &Bytes, count: usize, words: FindWords<'_>) -> Result<Values> {
         match self.cell.width() {
+            Some(width) if self.encoding == Encoding::BitShuffle => {
+                Ok(Values::Shuffled(Shuffled::open(encoded, width, count, &self.limits)?))
+            }
             Some(width) => Ok(Values::Dense(fixed::decode(self, encoded, width, count)?)),
             None if self.encoding == Encoding::Dict => self.decode_dictionary(encoded, count, words),
             None => self.strings(bytes::decode(encoded, self.encoding, count, &self.limits)?),
@@ -139,13 +147,8 @@ impl PageShape {
         let rest = encoded.slice(size_of::<u32>()..);
         match Encoding::from_number(i32::try_from(inner).unwrap_or(i32::MAX))? {
             Encoding::Dict => {
-                let codes = fixed::decode_codes(&rest, count, &self.limits)?;
-                let words = words()?;
-                let largest = codes.values().iter().copied().max();
-                if let Some(code) = largest.filter(|code| *code as usize >= words.len()) {
-                    return Err(Error::corrupt(format!("codes below {}", words.len()), code));
-                }
-                Ok(Values::Codes { codes, words })
+                let codes = Shuffled::open(&rest, size_of::<u32>(), count, &self.limits)?;
+                Ok(Values::Codes { codes, words: words()? })
             }
             plain @ (Encoding::Plain | Encoding::PlainV2 | Encoding::PlainV3) => {
                 self.strings(bytes::decode(&rest, plain, count, &self.limits)?)
@@ -158,6 +161,17 @@ impl PageShape {
 impl DecodedPage {
     pub fn row_range(&self) -> Range<u64> {
         self.first_row..self.first_row.saturating_add(self.rows as u64)
+    }
+
+    /// Makes every value once, so that nothing in the page can fail later.
+    pub fn check(&mut self, cell: &Cell) -> Result<()> {
+        let mut start = 0;
+        while start < self.rows {
+            let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(self.rows);
+            self.read(start..end, Form::Wanted, cell)?;
+            start = end;
+        }
+        Ok(())
     }
 
     /// The page's strings and which of them are the rows `range`, if they leave as they are stored and none of them is null.
@@ -179,19 +193,14 @@ impl DecodedPage {
             return Ok(new_null_array(&cell.arrow(), range.len()));
         }
         match &self.values {
-            Values::Dense(array) => {
-                let cut = array.slice(dense.start, dense.len());
-                match nulls {
-                    None => Ok(cut),
-                    Some(nulls) => Ok(take(&cut, &ranks(nulls), None)?),
-                }
-            }
+            Values::Dense(array) => with_nulls(array.slice(dense.start, dense.len()), nulls),
+            Values::Shuffled(cells) => with_nulls(cell.fixed_array(cells.cells(dense)?)?, nulls),
             Values::Strings(kind, strings) => strings.read(*kind, &dense, nulls),
             Values::Codes { codes, words } => {
-                let cut = codes.slice(dense.start, dense.len());
+                let dense = codes.codes(dense, words.len())?;
                 let codes = match nulls {
-                    None => cut,
-                    Some(nulls) => spread(&cut, nulls),
+                    None => dense,
+                    Some(nulls) => spread(&dense, nulls),
                 };
                 Ok(match form {
                     Form::Codes => {
@@ -201,6 +210,14 @@ impl DecodedPage {
                 })
             }
         }
+    }
+}
+
+/// Puts dense values where `nulls` has one.
+fn with_nulls(dense: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    match nulls {
+        None => Ok(dense),
+        Some(nulls) => Ok(take(&dense, &ranks(nulls), None)?),
     }
 }
 

@@ -162,11 +162,7 @@ fn pages_in_every_codec() {
         let open = |bytes: Vec<u8>, limits: Limits| {
             let pages_end = bytes.len() as u64;
             let source = Arc::new(MemorySource::new("page", bytes));
-            PageStore { source, limits, verify_checksums: true, pages_end }.read(
-                pointer,
-                PageKind::Data,
-                compression,
-            )
+            PageStore::new(source, limits, true, pages_end).read(pointer, PageKind::Data, compression)
         };
         assert_eq!(open(bytes.clone(), Limits::default()).unwrap().body, body, "{compression}");
         let mut damaged = bytes.clone();

@@ -70,12 +70,7 @@ pub(super) fn new_tail(
     limits: &Limits,
 ) -> Result<Vec<u8>> {
     let (plans, words) = plan_schema(schema)?;
-    let store = Arc::new(PageStore {
-        source: Arc::clone(source),
-        limits: limits.clone(),
-        verify_checksums: true,
-        pages_end: end,
-    });
+    let store = Arc::new(PageStore::new(Arc::clone(source), limits.clone(), true, end));
     let name = source.name().to_string();
     let mut assign = Assign {
         store,
@@ -322,7 +317,8 @@ impl Assign {
                 }
                 let shape =
                     PageShape { cell: cell.clone(), encoding: *encoding, limits: self.store.limits.clone() };
-                shape.decode(&page, &|| Err(Error::corrupt("a dictionary", "none"))).is_ok()
+                let decoded = shape.decode(&page, &|| Err(Error::corrupt("a dictionary", "none")));
+                decoded.and_then(|mut page| page.check(cell)).is_ok()
             };
             left.retain(fits);
             if left.len() <= 1 {

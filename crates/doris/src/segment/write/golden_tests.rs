@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use bytes::Bytes;
 use pilaster_core::Dataset;
 use pilaster_encoding::bitshuffle;
 use prost::Message;
@@ -276,9 +275,15 @@ fn compare(golden: &Golden, ours: &[u8]) -> Result<(), String> {
         if my_page.kind == PageKind::Index {
             let entries = |reader: &SegmentReader, page: &StructurePage| {
                 let opened = reader.shared().store.read(page.pointer, page.kind, page.compression).unwrap();
-                parse_entries(&opened).unwrap()
+                let mut entries = Vec::new();
+                let parsed = parse_entries(&opened, |key, pointer| {
+                    entries.push((key.to_vec(), pointer));
+                    Ok(())
+                });
+                parsed.unwrap();
+                entries
             };
-            let translated: Vec<(Bytes, PagePointer)> = entries(&theirs, their_page)
+            let translated: Vec<(Vec<u8>, PagePointer)> = entries(&theirs, their_page)
                 .into_iter()
                 .map(|(key, pointer)| (key, places.0[&pointer.offset]))
                 .collect();
