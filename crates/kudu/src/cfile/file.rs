@@ -19,7 +19,7 @@ use super::metadata::{BlockPointer, CFileMetadata};
 pub const DEFAULT_COLUMN: &str = "value";
 
 /// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
-const TAIL_BYTES: u64 = 16 << 10;
+const TAIL_BYTES: u64 = 8 << 10;
 
 pub(crate) const DATA_PART: &str = "cfile data block";
 const DICTIONARY_PART: &str = "cfile dictionary block";
@@ -29,13 +29,14 @@ const DICTIONARY_PART: &str = "cfile dictionary block";
 pub struct CFileReaderOptions {
     pub(crate) field: Option<FieldRef>,
     pub(crate) verify_checksums: bool,
+    pub(crate) reads_header: bool,
     pub(crate) limits: Limits,
 }
 
 impl Default for CFileReaderOptions {
     /// The column is called [`DEFAULT_COLUMN`] and has its natural Arrow type; checksums are verified.
     fn default() -> Self {
-        Self { field: None, verify_checksums: true, limits: Limits::default() }
+        Self { field: None, verify_checksums: true, reads_header: true, limits: Limits::default() }
     }
 }
 
@@ -51,6 +52,12 @@ impl CFileReaderOptions {
     #[must_use]
     pub fn with_verify_checksums(mut self, verify: bool) -> Self {
         self.verify_checksums = verify;
+        self
+    }
+
+    /// Leaves the header alone: nothing in it is needed to read values.
+    pub(crate) fn without_header(mut self) -> Self {
+        self.reads_header = false;
         self
     }
 
@@ -96,7 +103,7 @@ pub(crate) struct CFile {
 impl CFile {
     pub fn open(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
         let source: SourceRef = Arc::new(TailSource::read(source, TAIL_BYTES)?);
-        let metadata = CFileMetadata::read(source.as_ref(), options.verify_checksums, &options.limits)?;
+        let metadata = CFileMetadata::read(source.as_ref(), options)?;
         Self::with_metadata(source, metadata, options)
     }
 
@@ -105,6 +112,7 @@ impl CFile {
         let options = CFileReaderOptions {
             field: Some(Arc::clone(&self.field)),
             verify_checksums: true,
+            reads_header: true,
             limits: self.store.limits.clone(),
         };
         Self::open(Arc::clone(&self.store.source), &options)
@@ -136,7 +144,7 @@ impl CFile {
         let order = if metadata.is_delta_file() { KeyOrder::Any } else { KeyOrder::Ascending };
         let metadata = Arc::new(metadata);
         Ok(Self {
-            positional: metadata.positional_index.map(|root| IndexTree::new(root, KeyOrder::Ascending)),
+            positional: metadata.positional_index.map(|root| IndexTree::new(root, KeyOrder::Ordinals)),
             by_value: metadata.value_index.map(|root| IndexTree::new(root, order)),
             field: Arc::new(field),
             shape: BlockShape { metadata: Arc::clone(&metadata), limits: options.limits.clone(), target },

@@ -34,16 +34,19 @@ pub(crate) struct IndexEntry {
     pub pointer: BlockPointer,
 }
 
-/// A parsed index block.
+/// An index block. Its entries are parsed when they are asked for: a search looks at few of them.
 #[derive(Debug)]
 pub(crate) struct IndexNode {
-    pub is_leaf: bool,
-    pub entries: Vec<IndexEntry>,
+    is_leaf: bool,
+    count: usize,
+    /// Entries, then their positions.
+    payload: Bytes,
+    entries_bytes: usize,
 }
 
 impl IndexNode {
-    /// Parses the payload of an index block.
-    pub fn parse(payload: &Bytes) -> Result<Self> {
+    /// Opens the payload of an index block.
+    pub fn open(payload: &Bytes) -> Result<Self> {
         let bad = |what: &str| Error::corrupt("an index block", what.to_string());
         let (rest, length) = payload.split_last_chunk::<4>().ok_or_else(|| bad("less than 4 bytes"))?;
         let trailer_bytes = u32::from_le_bytes(*length) as usize;
@@ -62,38 +65,95 @@ impl IndexNode {
             .filter(|count| count.saturating_mul(SMALLEST_ENTRY_BYTES) <= rest.len())
             .ok_or_else(|| Error::corrupt(format!("entries that fit in {} bytes", rest.len()), count))?;
         let entries_bytes = rest.len().saturating_sub(count.saturating_mul(4));
-        let (bytes, positions) = rest.split_at_checked(entries_bytes).ok_or_else(|| bad("no positions"))?;
-        let mut entries = Vec::with_capacity(count);
+        Ok(Self { is_leaf: kind == LEAF, count, payload: payload.slice(..rest.len()), entries_bytes })
+    }
+
+    /// Where an entry begins, or for the one after the last, where they end.
+    fn position(&self, index: usize) -> usize {
+        if index >= self.count {
+            return self.entries_bytes;
+        }
+        let at = self.entries_bytes.saturating_add(index.saturating_mul(4));
+        let word = self.payload.get(at..).and_then(|rest| rest.first_chunk());
+        word.map_or(usize::MAX, |four| u32::from_le_bytes(*four) as usize)
+    }
+
+    /// The bytes of the key of an entry, and where the block lies that it leads to.
+    fn parts(&self, index: usize) -> Result<(&[u8], BlockPointer)> {
+        let (start, end) = (self.position(index), self.position(index.saturating_add(1)));
+        let entry = self.payload.get(start..end).filter(|_| (index == 0) == (start == 0));
+        let entry = entry.ok_or_else(|| {
+            Error::corrupt(
+                format!("entry {index} inside {} bytes, after those before it", self.entries_bytes),
+                format!("bytes {start}..{end}"),
+            )
+        })?;
         let mut at = 0;
-        for position in positions.chunks_exact(4) {
-            let position = position.first_chunk().map_or(u32::MAX, |four| u32::from_le_bytes(*four));
-            if position as usize != at {
-                return Err(Error::corrupt(format!("an entry at byte {at}"), position));
+        let length = varint::read_u32(entry, &mut at)? as usize;
+        let key_end = at.saturating_add(length);
+        let key = entry.get(at..key_end).ok_or_else(|| {
+            Error::corrupt(format!("a key of at most {} bytes", entry.len().saturating_sub(at)), length)
+        })?;
+        at = key_end;
+        let offset = varint::read_u64(entry, &mut at)?;
+        let size = varint::read_u32(entry, &mut at)?;
+        if at != entry.len() {
+            return Err(Error::corrupt(format!("an entry of {} bytes", entry.len()), format!("{at} bytes")));
+        }
+        Ok((key, BlockPointer { offset, size }))
+    }
+
+    fn entry(&self, index: usize) -> Result<Option<IndexEntry>> {
+        if index >= self.count {
+            return Ok(None);
+        }
+        let (key, pointer) = self.parts(index)?;
+        Ok(Some(IndexEntry { key: self.payload.slice_ref(key), pointer }))
+    }
+
+    /// Number of the last entry whose key is at most `key`, or 0 if there is none.
+    fn find(&self, key: &[u8]) -> Result<usize> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.parts(middle)?.0 <= key {
+                low = middle.saturating_add(1);
+            } else {
+                high = middle;
             }
-            let length = varint::read_u32(bytes, &mut at)? as usize;
-            let end = at.checked_add(length).filter(|end| *end <= bytes.len()).ok_or_else(|| {
-                Error::corrupt(format!("a key of at most {} bytes", bytes.len().saturating_sub(at)), length)
-            })?;
-            let key = payload.slice(at..end);
-            at = end;
-            let offset = varint::read_u64(bytes, &mut at)?;
-            let size = varint::read_u32(bytes, &mut at)?;
-            entries.push(IndexEntry { key, pointer: BlockPointer { offset, size } });
         }
-        if at != bytes.len() {
-            return Err(Error::corrupt(
-                format!("entries of {} bytes", bytes.len()),
-                format!("{at} bytes of entries"),
-            ));
+        Ok(low.saturating_sub(1))
+    }
+
+    /// Parses every entry.
+    pub fn check(&self, order: KeyOrder) -> Result<()> {
+        let mut last: Option<&[u8]> = None;
+        for index in 0..self.count {
+            let (key, _) = self.parts(index)?;
+            if order != KeyOrder::Any && last.is_some_and(|last| last >= key) {
+                return Err(descends());
+            }
+            last = Some(key);
         }
-        Ok(Self { is_leaf: kind == LEAF, entries })
+        if self.position(0) != 0 {
+            return Err(Error::corrupt("entries from byte 0", format!("from byte {}", self.position(0))));
+        }
+        Ok(())
     }
 }
 
-/// Whether keys must ascend. They must, except in the value index of a delta file.
+fn descends() -> Error {
+    Error::corrupt("ascending keys", "keys that descend")
+}
+
+/// How the keys of a tree lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyOrder {
+    /// They ascend, which is checked before an index block is used: nothing else could show that a search went wrong.
     Ascending,
+    /// They ascend. A data block knows its first row itself, so an index block is used without a look at all its entries.
+    Ordinals,
+    /// As in the value index of a delta file.
     Any,
 }
 
@@ -116,17 +176,14 @@ impl IndexTree {
             return Ok(node);
         }
         let block = store.read(pointer, PART)?;
-        let node = IndexNode::parse(&block.payload).at(store.source.name(), pointer.offset, PART)?;
-        if self.order == KeyOrder::Ascending
-            && !node.entries.windows(2).all(|pair| matches!(pair, [a, b] if a.key < b.key))
-        {
-            return Err(Error::corrupt("ascending keys", "keys that descend").at(
-                store.source.name(),
-                pointer.offset,
-                PART,
-            ));
-        }
-        let node = Arc::new(node);
+        let open = || -> Result<_> {
+            let node = IndexNode::open(&block.payload)?;
+            if self.order == KeyOrder::Ascending {
+                node.check(self.order)?;
+            }
+            Ok(Arc::new(node))
+        };
+        let node = open().at(store.source.name(), pointer.offset, PART)?;
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(pointer, Arc::clone(&node));
         Ok(node)
     }
@@ -134,9 +191,7 @@ impl IndexTree {
     /// A cursor on the last entry whose key is at most `key`, or on the first entry if there is none.
     pub fn seek(&self, store: &BlockStore, key: &[u8]) -> Result<IndexCursor> {
         let mut cursor = IndexCursor::default();
-        cursor.descend(self, store, self.root, None, |entries| {
-            entries.partition_point(|entry| entry.key.as_ref() <= key).saturating_sub(1)
-        })?;
+        cursor.descend(self, store, self.root, None, |node| node.find(key))?;
         Ok(cursor)
     }
 
@@ -154,6 +209,10 @@ impl IndexTree {
                     entry.pointer.offset,
                     PART,
                 ));
+            }
+            let last = entries.last().map(|last: &IndexEntry| &last.key);
+            if self.order == KeyOrder::Ordinals && last.is_some_and(|last| *last >= entry.key) {
+                return Err(descends().at(store.source.name(), entry.pointer.offset, PART));
             }
             entries.push(entry.clone());
             cursor.advance(self, store)?;
@@ -175,13 +234,14 @@ impl IndexTree {
                 ));
                 continue;
             }
-            match self.node(store, pointer) {
-                Ok(node) => {
-                    if !node.is_leaf {
-                        pending.extend(
-                            node.entries.iter().rev().map(|entry| (entry.pointer, level.saturating_add(1))),
-                        );
-                    }
+            let children = self.node(store, pointer).and_then(|node| {
+                node.check(self.order).at(store.source.name(), pointer.offset, PART)?;
+                let children = if node.is_leaf { 0 } else { node.count };
+                (0..children).rev().map(|index| Ok(node.parts(index)?.1)).collect::<Result<Vec<_>>>()
+            });
+            match children {
+                Ok(children) => {
+                    pending.extend(children.into_iter().map(|child| (child, level.saturating_add(1))));
                     blocks.push(IndexBlock { pointer, level });
                 }
                 Err(error) => failures.push(error),
@@ -198,29 +258,45 @@ pub(crate) struct IndexBlock {
     pub level: u32,
 }
 
-/// A place in the leaves of a tree: the way down from the root.
+/// A place in the leaves of a tree.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IndexCursor {
-    path: Vec<(Arc<IndexNode>, usize)>,
+    /// The way down from the root.
+    path: Vec<Step>,
+    entry: Option<IndexEntry>,
+}
+
+/// One index block on the way, and which of its entries was chosen.
+#[derive(Debug, Clone)]
+struct Step {
+    node: Arc<IndexNode>,
+    pointer: BlockPointer,
+    index: usize,
+}
+
+impl Step {
+    fn entry(&self, store: &BlockStore) -> Result<Option<IndexEntry>> {
+        self.node.entry(self.index).at(store.source.name(), self.pointer.offset, PART)
+    }
 }
 
 impl IndexCursor {
     /// The entry it stands on; `None` past the end.
     pub fn entry(&self) -> Option<&IndexEntry> {
-        let (node, index) = self.path.last()?;
-        node.entries.get(*index)
+        self.entry.as_ref()
     }
 
     /// Moves to the next leaf entry.
     pub fn advance(&mut self, tree: &IndexTree, store: &BlockStore) -> Result<()> {
-        while let Some((node, index)) = self.path.last_mut() {
-            *index = index.saturating_add(1);
-            match node.entries.get(*index) {
-                Some(_) if node.is_leaf => return Ok(()),
-                Some(child) => {
-                    let child = child.clone();
-                    return self.descend(tree, store, child.pointer, Some(child.key), |_| 0);
+        self.entry = None;
+        while let Some(step) = self.path.last_mut() {
+            step.index = step.index.saturating_add(1);
+            match step.entry(store)? {
+                Some(entry) if step.node.is_leaf => {
+                    self.entry = Some(entry);
+                    return Ok(());
                 }
+                Some(child) => return self.descend(tree, store, child.pointer, Some(child.key), |_| Ok(0)),
                 None => {
                     self.path.pop();
                 }
@@ -236,7 +312,7 @@ impl IndexCursor {
         store: &BlockStore,
         mut pointer: BlockPointer,
         mut first_key: Option<Bytes>,
-        choose: impl Fn(&[IndexEntry]) -> usize,
+        choose: impl Fn(&IndexNode) -> Result<usize>,
     ) -> Result<()> {
         loop {
             let fail = |expected: String, found: &str| {
@@ -246,18 +322,22 @@ impl IndexCursor {
                 return fail(format!("a tree of at most {} levels", store.limits.depth), "a deeper one");
             }
             let node = tree.node(store, pointer)?;
+            let at_node = |error: Error| error.at(store.source.name(), pointer.offset, PART);
             if let Some(expected) = first_key
-                && node.entries.first().is_none_or(|entry| entry.key != expected)
+                && node.entry(0).map_err(at_node)?.is_none_or(|first| first.key != expected)
             {
                 return fail("the first key its parent names".into(), "another");
             }
-            let index = choose(&node.entries);
-            let next = if node.is_leaf { None } else { node.entries.get(index).cloned() };
-            let is_leaf = node.is_leaf;
-            self.path.push((node, index));
-            match next {
+            let index = choose(&node).map_err(at_node)?;
+            let step = Step { node, pointer, index };
+            let (is_leaf, entry) = (step.node.is_leaf, step.entry(store)?);
+            self.path.push(step);
+            match entry {
+                entry if is_leaf => {
+                    self.entry = entry;
+                    return Ok(());
+                }
                 Some(child) => (pointer, first_key) = (child.pointer, Some(child.key)),
-                None if is_leaf => return Ok(()),
                 None => return fail("an inner index block with entries".into(), "an empty one"),
             }
         }

@@ -12,6 +12,7 @@ use pilaster_core::{Error, Literal, OnDamage, Result, RowRanges};
 use super::arrow_types::{Target, is_ordered_as_stored};
 use super::decode::{DecodedBlock, Form, number_array};
 use super::file::{CFile, DATA_PART};
+use super::metadata::BlockPointer;
 use crate::cfile::types::Physical;
 use crate::key::{self, KeyPart};
 
@@ -30,15 +31,16 @@ impl CFile {
         {
             return Ok(RowRanges::one(all));
         }
+        let mut last = None;
         let start = match &bounds.lower {
             Bound::Unbounded => all.start,
-            Bound::Included(value) => self.boundary(value, cmp::lt, all.start)?,
-            Bound::Excluded(value) => self.boundary(value, cmp::lt_eq, all.start)?,
+            Bound::Included(value) => self.boundary(value, cmp::lt, all.start, &mut last)?,
+            Bound::Excluded(value) => self.boundary(value, cmp::lt_eq, all.start, &mut last)?,
         };
         let end = match &bounds.upper {
             Bound::Unbounded => all.end,
-            Bound::Included(value) => self.boundary(value, cmp::lt_eq, all.end)?,
-            Bound::Excluded(value) => self.boundary(value, cmp::lt, all.end)?,
+            Bound::Included(value) => self.boundary(value, cmp::lt_eq, all.end, &mut last)?,
+            Bound::Excluded(value) => self.boundary(value, cmp::lt, all.end, &mut last)?,
         };
         Ok(RowRanges::one(start..end.max(start)))
     }
@@ -52,15 +54,27 @@ impl CFile {
         }
     }
 
-    /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell.
-    fn boundary(&self, value: &Literal, is_before: Comparison, unknown: u64) -> Result<u64> {
+    /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell. A narrow range begins and
+    /// ends in the same block, so the `last` one is kept.
+    fn boundary(
+        &self,
+        value: &Literal,
+        is_before: Comparison,
+        unknown: u64,
+        last: &mut Option<(BlockPointer, DecodedBlock)>,
+    ) -> Result<u64> {
         let Some(tree) = &self.by_value else { return Ok(unknown) };
         let Some(encoded) = self.encode_literal(value) else { return Ok(unknown) };
-        let cursor = tree.seek(&self.store, &encoded)?;
-        let Some(entry) = cursor.entry() else { return Ok(unknown) };
-        let mut block = self.decode(&self.store.read(entry.pointer, DATA_PART)?)?;
-        let before = rows_before(&mut block, value, is_before, &self.shape.target)
-            .map_err(|error| error.at(self.name(), entry.pointer.offset, DATA_PART))?;
+        let Some(pointer) = tree.seek(&self.store, &encoded)?.entry().map(|entry| entry.pointer) else {
+            return Ok(unknown);
+        };
+        let block = match last.take() {
+            Some((place, block)) if place == pointer => block,
+            _ => self.decode(&self.store.read(pointer, DATA_PART)?)?,
+        };
+        let (_, block) = last.insert((pointer, block));
+        let before = rows_before(block, value, is_before, &self.shape.target)
+            .map_err(|error| error.at(self.name(), pointer.offset, DATA_PART))?;
         Ok(block.first_row.saturating_add(before as u64))
     }
 

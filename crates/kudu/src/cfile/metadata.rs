@@ -13,6 +13,7 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
 use pilaster_encoding::checksum::crc32c;
 
+use super::file::CFileReaderOptions;
 use super::proto::{self, BTreeInfoPb, BlockPointerPb, FooterPb, HeaderPb, MetadataPairPb, required};
 use super::types::{Compression, Encoding, KuduType};
 
@@ -154,11 +155,12 @@ impl CFileMetadata {
             && !self.is_delta_file()
     }
 
-    /// Reads header and footer.
+    /// Reads footer and, if the options say so, header.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`] or [`pilaster_core::ErrorKind::Unsupported`], with the byte.
-    pub(crate) fn read(source: &dyn Source, verify_checksums: bool, limits: &Limits) -> Result<Self> {
+    pub(crate) fn read(source: &dyn Source, options: &CFileReaderOptions) -> Result<Self> {
+        let (verify_checksums, limits) = (options.verify_checksums, &options.limits);
         let (name, size) = (source.name(), source.size());
         if size < 2 * MAGIC_AND_LENGTH_BYTES {
             return Err(
@@ -184,8 +186,13 @@ impl CFileMetadata {
                 check_footer(name, footer_start, footer_version, &footer_bytes, &before)?;
             }
         }
-        let (version, header, blocks_start) =
-            read_header(source, limits, has_checksums, verify_checksums, blocks_end)?;
+        let (version, header, blocks_start) = if options.reads_header {
+            read_header(source, limits, has_checksums, verify_checksums, blocks_end)?
+        } else {
+            let shortest =
+                MAGIC_AND_LENGTH_BYTES.saturating_add(if has_checksums { CHECKSUM_BYTES } else { 0 });
+            (footer_version, HeaderPb::default(), shortest)
+        };
         if version != footer_version {
             let text = |version: Version| String::from_utf8_lossy(version.magic()).into_owned();
             return Err(Error::corrupt(

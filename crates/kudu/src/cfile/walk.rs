@@ -15,7 +15,7 @@ use super::decode::{
     MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, SHUFFLE_HEADER_BYTES, decode_plain_bytes,
 };
 use super::file::{CFile, LocatedBlock};
-use super::index::{IndexNode, IndexTree};
+use super::index::{IndexNode, IndexTree, KeyOrder};
 use super::metadata::{BlockPointer, Version};
 use super::resync::checksummed_stretches;
 use super::types::{Compression, Encoding, Physical};
@@ -201,7 +201,7 @@ fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<Kind> {
     }
     let pointer = BlockPointer { offset, size: u32::try_from(stored.len()).ok()? };
     let block: Block = store.open(pointer, stored, "cfile block").ok()?;
-    if IndexNode::parse(&block.payload).is_ok() {
+    if IndexNode::open(&block.payload).and_then(|node| node.check(KeyOrder::Any)).is_ok() {
         return Some(Kind::Index);
     }
     // A DICT block of codewords needs no words to be recognised, only to be read.

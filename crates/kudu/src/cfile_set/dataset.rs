@@ -15,7 +15,7 @@ use pilaster_core::{
 };
 
 use super::manifest::{MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest};
-use crate::cfile::{CFileReader, CFileReaderOptions, CellCursor, column_statistics, row_splits};
+use crate::cfile::{CFile, CFileReader, CFileReaderOptions, CellCursor, column_statistics, row_splits};
 
 /// How to open a set.
 #[derive(Debug, Clone)]
@@ -61,6 +61,8 @@ struct Inner {
     options: CFileSetOptions,
     open_file: OpenFile,
     columns: Vec<OnceLock<CFileReader>>,
+    /// The same files, opened for a scan: that needs no header, and so one read less.
+    scanned: Vec<OnceLock<Arc<CFile>>>,
 }
 
 impl std::fmt::Debug for CFileSet {
@@ -99,9 +101,18 @@ impl CFileSet {
         let bytes = source.read_at(0..source.size())?;
         let manifest = Manifest::parse(&bytes).at(source.name(), 0, "cfile set manifest")?;
         let columns = manifest.columns.iter().map(|_| OnceLock::new()).collect();
+        let scanned = manifest.columns.iter().map(|_| OnceLock::new()).collect();
         let schema = Arc::new(manifest.schema.clone());
         let open_file: OpenFile = Arc::new(open_file);
-        Ok(Self(Arc::new(Inner { name: name.into(), manifest, schema, options, open_file, columns })))
+        Ok(Self(Arc::new(Inner {
+            name: name.into(),
+            manifest,
+            schema,
+            options,
+            open_file,
+            columns,
+            scanned,
+        })))
     }
 
     /// The CFile of a column.
@@ -109,28 +120,51 @@ impl CFileSet {
     /// # Errors
     /// If it is missing or damaged, or has another number of rows than the set.
     pub fn column(&self, index: usize) -> Result<&CFileReader> {
-        let inner = &*self.0;
-        let missing = || Error::invalid(format!("no column number {index}"));
-        let slot = inner.columns.get(index).ok_or_else(missing)?;
+        let slot = self.0.columns.get(index).ok_or_else(|| no_column(index))?;
         if let Some(reader) = slot.get() {
             return Ok(reader);
         }
-        let described = inner.manifest.columns.get(index).ok_or_else(missing)?;
-        let source = (inner.open_file)(&described.file)?;
+        let (source, options) = self.open_column(index)?;
+        let reader = CFileReader::open_with_options(source, &options)?;
+        self.check_rows(reader.file())?;
+        Ok(slot.get_or_init(|| reader))
+    }
+
+    /// The CFile of a column, to be scanned.
+    fn scanned(&self, index: usize) -> Result<&Arc<CFile>> {
+        if let Some(reader) = self.0.columns.get(index).and_then(OnceLock::get) {
+            return Ok(reader.file());
+        }
+        let slot = self.0.scanned.get(index).ok_or_else(|| no_column(index))?;
+        if let Some(file) = slot.get() {
+            return Ok(file);
+        }
+        let (source, options) = self.open_column(index)?;
+        let file = CFile::open(source, &options.without_header())?;
+        self.check_rows(&file)?;
+        Ok(slot.get_or_init(|| Arc::new(file)))
+    }
+
+    fn open_column(&self, index: usize) -> Result<(SourceRef, CFileReaderOptions)> {
+        let inner = &*self.0;
+        let described = inner.manifest.columns.get(index).ok_or_else(|| no_column(index))?;
         let options = CFileReaderOptions::default()
             .with_field(inner.schema.field(index).clone())
             .with_verify_checksums(inner.options.verify_checksums)
             .with_limits(inner.options.limits.clone());
-        let reader = CFileReader::open_with_options(source, &options)?;
-        let (expected, found) = (inner.manifest.rows, reader.metadata().num_values);
-        if expected != found {
-            return Err(Error::corrupt(format!("{expected} rows, as the manifest says"), found).at(
-                reader.name(),
-                reader.metadata().blocks_end,
-                "cfile footer",
-            ));
+        Ok(((inner.open_file)(&described.file)?, options))
+    }
+
+    fn check_rows(&self, file: &CFile) -> Result<()> {
+        let (expected, found) = (self.0.manifest.rows, file.metadata().num_values);
+        if expected == found {
+            return Ok(());
         }
-        Ok(slot.get_or_init(|| reader))
+        Err(Error::corrupt(format!("{expected} rows, as the manifest says"), found).at(
+            file.name(),
+            file.metadata().blocks_end,
+            "cfile footer",
+        ))
     }
 
     /// The readable columns, and what is wrong with the others.
@@ -141,7 +175,7 @@ impl CFileSet {
 
 impl Columns for CFileSet {
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        Ok(Box::new(CellCursor::new(Arc::clone(self.column(column)?.file()), wanted.clone())))
+        Ok(Box::new(CellCursor::new(Arc::clone(self.scanned(column)?), wanted.clone())))
     }
 }
 
@@ -180,7 +214,7 @@ impl Dataset for CFileSet {
         if let (Some(predicate), Some(key)) = (&request.predicate, &self.0.manifest.key) {
             let index = column_index(&self.0.schema, key)?;
             let bounds = predicate.bind(&self.0.schema)?.bounds(index);
-            wanted = self.column(index)?.file().narrow(&wanted, &bounds, &request.on_damage)?;
+            wanted = self.scanned(index)?.narrow(&wanted, &bounds, &request.on_damage)?;
         }
         positional::scan(self, &self.0.schema, request, &wanted)
     }
@@ -222,4 +256,8 @@ impl Dataset for CFileSet {
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
         self.all_columns().map(|column| Ok(column_statistics(column?.file()))).collect()
     }
+}
+
+fn no_column(index: usize) -> Error {
+    Error::invalid(format!("no column number {index}"))
 }
