@@ -72,6 +72,7 @@ pub(crate) fn packed_days(packed: u32) -> Result<i32> {
 const YEARS: usize = 10_000;
 
 /// The first day of each year, and 16 if it is a leap year.
+#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
 static YEAR_STARTS: [(i32, u8); YEARS] = {
     let mut starts = [(0, 0); YEARS];
     let (mut year, mut first) = (0, -719_528i32);
@@ -86,6 +87,7 @@ static YEAR_STARTS: [(i32, u8); YEARS] = {
 
 /// Of each month the days before it in its year, and how many it has; from 16 on those of leap years. No days where there is
 /// no such month.
+#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
 static MONTHS: [(u16, u8); 32] = {
     let lengths = [0u8, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0];
     let mut months = [(0, 0); 32];
