@@ -1,7 +1,7 @@
 //! Options that several commands share.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pilaster::carbondata::{CarbonOptions, OutsideFolders};
@@ -13,6 +13,25 @@ use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, s
 use pilaster_datafusion::RowFilter;
 
 use crate::progress::Words;
+
+/// What to read and what to write. One list, so that options may stand between the two: `convert DIR --table T out.parquet`.
+#[derive(Debug, Args)]
+pub(crate) struct FromToArgs {
+    /// What to read: files, folders, globs or URLs, several of which are read as one; then what to write, whose extension
+    /// names the format
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+}
+
+impl FromToArgs {
+    /// The sources and the target.
+    pub(crate) fn split(&self) -> Result<(&[String], &Path)> {
+        match self.paths.split_last() {
+            Some((target, sources)) if !sources.is_empty() => Ok((sources, Path::new(target))),
+            _ => Err(Error::invalid("two paths are needed: what to read and what to write")),
+        }
+    }
+}
 
 /// How to open.
 #[derive(Debug, Args)]

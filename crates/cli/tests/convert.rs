@@ -44,6 +44,9 @@ fn tables_of_every_system_come_back_as_they_went() {
         ("a.red", vec![]),
         ("set", vec!["-f", "cfile-set"]),
         ("server", vec!["-f", "kudu", "--kudu-key", "id"]),
+        // Without -f, the options say what it is.
+        ("second-server/", vec!["--kudu-key", "id", "--kudu-codec", "lz4"]),
+        ("second-table/", vec!["--carbon-sort", "id"]),
         (
             "snapshot",
             vec!["-f", "doris", "--doris-key", "id", "--doris-format", "v3", "--doris-bloom", "name"],
@@ -122,6 +125,8 @@ fn a_segment_without_its_end_is_repaired() {
 
 snapshots! {
     convert_says_what_it_wrote: ["convert", "-c", "id", "-w", "id > 2", "people.parquet", "some.csv"];
+    convert_with_options_between: ["convert", "people.parquet", "-c", "id", "some.csv", "-w", "id > 2"];
+    convert_of_one_path: ["convert", "people.parquet"];
     convert_by_position: ["convert", "--rows", "..2", "people.parquet", "some.jsonl"];
     convert_keeps_what_is_there: ["convert", "people.parquet", "people.csv"];
     convert_replaces_when_told: ["convert", "--overwrite", "people.parquet", "people.csv"];
@@ -129,7 +134,7 @@ snapshots! {
     convert_to_a_named_format: ["convert", "-f", "tsv", "people.parquet", "rows"];
     convert_of_a_damaged_file: ["convert", "broken/cut.parquet", "rows.csv"];
     convert_into_a_missing_folder: ["convert", "people.csv", "no/such/rows.csv"];
-    salvage_of_a_sound_file: ["salvage", "people.parquet", "saved.csv"];
+    salvage_of_a_sound_file: ["salvage", "people.parquet", "--report", "report.json", "saved.csv"];
     salvage_of_a_lost_footer: ["salvage", "broken/cut.parquet", "saved.csv"];
 }
 

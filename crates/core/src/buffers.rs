@@ -13,13 +13,15 @@ use arrow_buffer::Buffer;
 use bytes::Bytes;
 
 /// Shorter buffers are what allocators are good at.
-const SHORTEST_BYTES: usize = 16 << 10;
+const SHORTEST_BYTES: usize = 4 << 10;
 /// Longer ones are not kept.
 const LONGEST_BYTES: usize = 2 << 20;
 /// Capacities are multiples of this, so that blocks of about the same size share buffers.
-const STEP_BYTES: usize = 16 << 10;
+const STEP_BYTES: usize = 4 << 10;
 /// What all kept buffers together have, at most.
 const KEPT_BYTES: usize = 8 << 20;
+/// How many there are at most: they are looked through one by one.
+const MOST_BUFFERS: usize = 256;
 /// See [`teach_allocator`].
 const LESSON_BYTES: usize = 4 << 20;
 
@@ -48,7 +50,7 @@ impl Kept {
     fn put(&mut self, buffer: Vec<u8>) {
         self.bytes = self.bytes.saturating_add(buffer.len());
         self.buffers.push(buffer);
-        while self.bytes > KEPT_BYTES && !self.buffers.is_empty() {
+        while (self.bytes > KEPT_BYTES || self.buffers.len() > MOST_BUFFERS) && !self.buffers.is_empty() {
             self.bytes = self.bytes.saturating_sub(self.buffers.remove(0).len());
         }
     }

@@ -6,7 +6,7 @@ use pilaster::Result;
 use pilaster::convert::convert;
 use pilaster::migrate::{DEFAULT_FILE_ROWS, MigrateOptions, migrate};
 
-use crate::args::{OpenArgs, PositionArgs, RowArgs, open_all};
+use crate::args::{FromToArgs, OpenArgs, PositionArgs, RowArgs, open_all};
 use crate::bytes::{counted, human};
 use crate::exit::Outcome;
 use crate::progress::{Unit, Words};
@@ -14,9 +14,12 @@ use crate::target::TargetArgs;
 
 /// Any format to any format; the rows are counted on both sides
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "pilaster convert [OPTIONS] <SRC>... <DST>",
+    after_help = "\
 Examples:
   pilaster convert data/ rows.parquet
+  pilaster convert tserver/ --table orders orders.parquet
   pilaster convert -c id,name -w \"id > 10\" data/ rows.csv
   pilaster convert --rows ..1000000 data/ first.arrow
   pilaster convert -f cfile-set --cfile-codec lz4 --cfile-key id rows.parquet table/
@@ -26,15 +29,11 @@ Examples:
   pilaster convert store/db/table out/
 
 The output appears under its name when it is complete. A target that ends in / and no other format named becomes a folder of
-Parquet files, by partition; if that was stopped, the same command goes on where it was.")]
+Parquet files, by partition; if that was stopped, the same command goes on where it was."
+)]
 pub(crate) struct Args {
-    /// Files, folders, globs or URLs; several are read as one
-    #[arg(required = true, value_name = "SRC")]
-    sources: Vec<String>,
-
-    /// What to write; its extension names the format
-    #[arg(value_name = "DST")]
-    target: PathBuf,
+    #[command(flatten)]
+    paths: FromToArgs,
 
     #[command(flatten)]
     open: OpenArgs,
@@ -51,11 +50,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    if args.write.is_migration(&args.target) {
+    let (sources, target) = args.paths.split()?;
+    if args.write.is_migration(target) {
         return run_migration(args, words);
     }
-    let target = args.write.target(&args.target)?;
-    let dataset = open_all(&args.open.options()?, &args.sources, words)?;
+    let target = args.write.target(target)?;
+    let dataset = open_all(&args.open.options()?, sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
     let bar = words.bar("convert", Unit::Rows);
@@ -67,15 +67,16 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
 
 /// A folder of Parquet files, in pieces that survive a kill.
 fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
-    let dataset = open_all(&args.open.options()?, &args.sources, words)?;
+    let (sources, target) = args.paths.split()?;
+    let dataset = open_all(&args.open.options()?, sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
     let options = MigrateOptions::default()
         .with_file_rows(args.file_rows)
         .with_write(args.write.write_options()?)
-        .with_source_paths(args.sources.iter().map(PathBuf::from).filter(|path| path.exists()).collect());
+        .with_source_paths(sources.iter().map(PathBuf::from).filter(|path| path.exists()).collect());
     let bar = words.bar("convert", Unit::Rows);
-    let done = migrate(dataset.as_ref(), &request, &args.target, &options, &bar)?;
+    let done = migrate(dataset.as_ref(), &request, target, &options, &bar)?;
     drop(bar);
     let before = match done.files_before {
         0 => String::new(),
@@ -83,7 +84,7 @@ fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
     };
     words.say(format_args!(
         "{}: {} in {}{before}, {}",
-        args.target.display(),
+        target.display(),
         counted(done.rows, "row"),
         counted(done.files as u64, "file"),
         human(done.bytes)

@@ -6,7 +6,7 @@ use pilaster::kudu::{AssumedShape, Compression, Encoding, KuduType};
 use pilaster::salvage::{SalvageOptions, salvage};
 use pilaster::{LostRows, Result};
 
-use crate::args::{LostArgs, OpenArgs, open_all};
+use crate::args::{FromToArgs, LostArgs, OpenArgs, open_all};
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::{Unit, Words};
@@ -18,21 +18,19 @@ const SHOWN_LOSSES: usize = 20;
 
 /// Saves every row that can be proven good, and lists what was lost
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "pilaster salvage [OPTIONS] <SRC>... <DST>",
+    after_help = "\
 Examples:
   pilaster salvage broken.cfile saved.parquet
   pilaster salvage --report lost.json --row-number row broken/ saved.parquet
   pilaster salvage --type int64 --compression lz4 headless.cfile saved.parquet   a CFile whose footer is lost
 
-Exit code 0 if every row was saved, 1 if some were lost.")]
+Exit code 0 if every row was saved, 1 if some were lost."
+)]
 pub(crate) struct Args {
-    /// Files, folders, globs or URLs; several are read as one
-    #[arg(required = true, value_name = "SRC")]
-    sources: Vec<String>,
-
-    /// What to write; its extension names the format
-    #[arg(value_name = "DST")]
-    target: PathBuf,
+    #[command(flatten)]
+    paths: FromToArgs,
 
     /// Write what was saved and lost to this file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -96,9 +94,10 @@ impl ShapeArgs {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let target = args.write.target(&args.target)?;
+    let (sources, target) = args.paths.split()?;
+    let target = args.write.target(target)?;
     let open = args.lost.narrow(args.open.options_for(args.shape.shape())?)?;
-    let dataset = open_all(&open.with_recovery(true), &args.sources, words)?;
+    let dataset = open_all(&open.with_recovery(true), sources, words)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
         .with_convert(args.write.options()?);

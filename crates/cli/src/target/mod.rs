@@ -35,29 +35,44 @@ pub(crate) struct TargetArgs {
     overwrite: bool,
 
     #[command(flatten)]
-    cfile: CFileArgs,
+    cfile: Option<CFileArgs>,
     #[command(flatten)]
-    kudu: KuduArgs,
+    kudu: Option<KuduArgs>,
     #[command(flatten)]
-    redfile: RedfileArgs,
+    redfile: Option<RedfileArgs>,
     #[command(flatten)]
-    doris: DorisArgs,
+    doris: Option<DorisArgs>,
     #[command(flatten)]
-    carbondata: CarbonArgs,
+    carbondata: Option<CarbonArgs>,
 }
 
 impl TargetArgs {
     pub(crate) fn target(&self, path: &Path) -> Result<ConvertTarget> {
-        match &self.format {
+        match self.named_format(path) {
             Some(format) => Ok(ConvertTarget::new(path, format.parse()?)),
             None => ConvertTarget::from_path(path),
         }
     }
 
+    /// The format that was asked for; for a path without an extension also the one whose options were given.
+    fn named_format(&self, path: &Path) -> Option<&str> {
+        let options = [
+            ("cfile-set", self.cfile.is_some()),
+            ("kudu", self.kudu.is_some()),
+            ("redfile", self.redfile.is_some()),
+            ("doris", self.doris.is_some()),
+            ("carbondata", self.carbondata.is_some()),
+        ];
+        let implied = || {
+            let mut given = options.iter().filter(|(_, is_given)| *is_given).map(|(format, _)| *format);
+            given.next().filter(|_| given.next().is_none() && (is_folder(path) || path.extension().is_none()))
+        };
+        self.format.as_deref().or_else(implied)
+    }
+
     /// Whether rows go into a folder of Parquet files: a path that ends in a slash, and no other format named.
     pub(crate) fn is_migration(&self, path: &Path) -> bool {
-        let is_parquet = self.format.as_deref().is_none_or(|format| format == "parquet");
-        is_parquet && path.to_string_lossy().ends_with(std::path::MAIN_SEPARATOR)
+        self.named_format(path).is_none_or(|format| format == "parquet") && is_folder(path)
     }
 
     pub(crate) fn options(&self) -> Result<ConvertOptions> {
@@ -67,12 +82,17 @@ impl TargetArgs {
     pub(crate) fn write_options(&self) -> Result<WriteOptions> {
         Ok(WriteOptions::default()
             .with_parquet_codec(self.parquet_codec)
-            .with_cfile_set(self.cfile.options())
-            .with_kudu(self.kudu.options())
-            .with_redfile(self.redfile.options())
-            .with_doris(self.doris.options()?)
-            .with_carbondata(self.carbondata.options()))
+            .with_cfile_set(self.cfile.as_ref().map(CFileArgs::options).unwrap_or_default())
+            .with_kudu(self.kudu.as_ref().map(KuduArgs::options).unwrap_or_default())
+            .with_redfile(self.redfile.as_ref().map(RedfileArgs::options).unwrap_or_default())
+            .with_doris(self.doris.as_ref().map(DorisArgs::options).transpose()?.unwrap_or_default())
+            .with_carbondata(self.carbondata.as_ref().map(CarbonArgs::options).unwrap_or_default()))
     }
+}
+
+/// Whether a path ends in a slash.
+fn is_folder(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(std::path::MAIN_SEPARATOR)
 }
 
 /// `COLUMN=VALUE`
