@@ -265,7 +265,7 @@ impl CarbonFile {
     }
 }
 
-pub(super) fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {
+pub(crate) fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {
     let most = source.size().min(limits.metadata_bytes);
     let mut length = FIRST_HEADER_BYTES.min(most);
     loop {

@@ -24,10 +24,10 @@ use crate::file::page::words::{WordsRef, code_bytes};
 use crate::file::stream::open_stream;
 use crate::file::{ColumnNode, IndexFile};
 use crate::legacy::{cardinalities, open_legacy};
-use crate::messages::{BlockIndex, parse_stream_index};
+use crate::messages::{BlockIndex, StreamRecord};
 
 pub(crate) const SEGMENT_PART: &str = "carbondata segment file";
-const STREAM_PART: &str = "carbondata stream";
+pub(crate) const STREAM_PART: &str = "carbondata stream";
 
 /// A segment in another format, which was added to the table by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +207,8 @@ impl<'a> Opener<'a> {
             return self.recover_stream(segment, &folder);
         }
         for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbonindex")) {
-            for (path, valid) in self.stream_files(&folder, name)? {
+            for (path, record) in self.stream_files(&folder, name)? {
+                let valid = u64::try_from(record.file_size).unwrap_or(u64::MAX);
                 let file = open_stream(open_path(&path)?, self.options.limits.clone(), valid)?;
                 self.add_file(segment, file, Vec::new(), &[])?;
             }
@@ -215,21 +216,21 @@ impl<'a> Opener<'a> {
         Ok(())
     }
 
-    /// The data files that the index of a stream names, and how many of their bytes count.
-    pub fn stream_files(&self, folder: &Path, name: &str) -> Result<Vec<(PathBuf, u64)>> {
+    /// The data files that the index of a stream names, and what it says of them.
+    pub fn stream_files(&self, folder: &Path, name: &str) -> Result<Vec<(PathBuf, StreamRecord)>> {
         let index = open_path(&folder.join(name))?;
         self.options.limits.metadata(index.size()).at(index.name(), 0, STREAM_PART)?;
         let bytes = index.read_at(0..index.size())?;
         let mut files = Vec::new();
-        for (name, size) in parse_stream_index(&bytes).at(index.name(), 0, STREAM_PART)? {
-            let path = folder.join(checked_name(&name)?);
-            let valid = u64::try_from(size).unwrap_or(u64::MAX);
+        for record in StreamRecord::parse_file(&bytes).at(index.name(), 0, STREAM_PART)? {
+            let path = folder.join(checked_name(&record.file_name)?);
             let source = open_path(&path)?;
-            if valid > source.size() {
-                let error = Error::corrupt(format!("{size} bytes, as the index says"), source.size());
+            if u64::try_from(record.file_size).unwrap_or(u64::MAX) > source.size() {
+                let expected = format!("{} bytes, as the index says", record.file_size);
+                let error = Error::corrupt(expected, source.size());
                 return Err(error.at(source.name(), source.size(), STREAM_PART));
             }
-            files.push((path, valid));
+            files.push((path, record));
         }
         Ok(files)
     }

@@ -199,7 +199,7 @@ impl<W: Write> FileOutput<W> {
         info.dimensions_end.get_or_insert(signed(self.position));
         info.measures_end = Some(signed(self.position));
         self.rows = self.rows.saturating_add(i64::from(rows));
-        self.indexes.push(BlockletIndex { min_max: bounds });
+        self.indexes.push(BlockletIndex::new(bounds));
         self.blocklets.push(info);
         Ok(())
     }

@@ -10,6 +10,8 @@
 //! Dates are 4 bytes, long texts have lengths of 4, other dimensions of 2 bytes; measures have the width of their type, decimals
 //! a length of 2. All numbers are big-endian. A blocklet is read as one page.
 
+mod bounds;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,14 +19,13 @@ use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, make_array};
 use arrow_buffer::NullBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
-use pilaster_encoding::DecodeError;
 use pilaster_encoding::codec::Codec;
-use pilaster_encoding::thrift::Reader;
 
+pub(crate) use self::bounds::{holds, record};
 use super::layout::{Blocklet, CarbonFile, HEADER_PART, read_header};
 use super::page::strings::{self, LengthWidth};
 use super::types::{CarbonType, ColumnNode};
-use crate::messages::{Parsed, required};
+use crate::messages::{MinMax, StreamBlocklet};
 
 const BLOCKLET_PART: &str = "stream blocklet";
 const MARKER_BYTES: u64 = 16;
@@ -37,38 +38,8 @@ pub(crate) struct Stream {
     codec: Codec,
     /// Compressed rows of each blocklet.
     blocks: Vec<Range<u64>>,
-}
-
-/// The header of a blocklet of rows.
-struct BlockletHeader {
-    rows: u64,
-    mutation: i32,
-}
-
-impl BlockletHeader {
-    fn parse(bytes: &[u8]) -> Parsed<Self> {
-        let (mut rows, mut mutation) = (None, 0);
-        Reader::new(bytes).structure(|reader, field| {
-            match field.id {
-                2 => mutation = reader.i32(field)?,
-                4 => reader.structure_field(field, |reader| {
-                    reader.structure(|reader, field| {
-                        if field.id == 1 {
-                            rows = Some(reader.i32(field)?);
-                        }
-                        Ok(field.id == 1)
-                    })
-                })?,
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
-        let rows = required(rows, 0, "a blocklet with a number of rows")?;
-        match u64::try_from(rows) {
-            Ok(rows @ 1..) => Ok(Self { rows, mutation }),
-            _ => Err(DecodeError::new(0, "at least one row", rows.to_string())),
-        }
-    }
+    /// What the header of each blocklet says of its values.
+    statistics: Vec<Option<MinMax>>,
 }
 
 /// Opens a streaming file, of which the first `valid_bytes` bytes count.
@@ -97,7 +68,7 @@ pub(crate) fn open_stream_until_damage(
     let mut file = CarbonFile::with_columns(source, limits, header.version, Vec::new())?;
     file.set_columns(header)?;
     file.header_bytes = header_bytes;
-    let mut blocks = Vec::new();
+    let (mut blocks, mut statistics) = (Vec::new(), Vec::new());
     let mut damage = None;
     let mut next = header_bytes;
     while next < valid_bytes {
@@ -114,13 +85,14 @@ pub(crate) fn open_stream_until_damage(
             rows: file.rows..end,
             page_starts: vec![file.rows, end],
             chunks: Vec::new(),
-            min_max: None,
+            min_max: header.min_max.as_ref().and_then(|known| bounds::by_column(&file, known)),
         });
         file.rows = end;
         next = rows.end;
         blocks.push(rows);
+        statistics.push(header.min_max);
     }
-    file.stream = Some(Stream { codec, blocks });
+    file.stream = Some(Stream { codec, blocks, statistics });
     Ok((file, damage))
 }
 
@@ -130,7 +102,7 @@ fn read_blocklet(
     marker: &[u8],
     start: u64,
     end: u64,
-) -> Result<(BlockletHeader, Range<u64>)> {
+) -> Result<(StreamBlocklet, Range<u64>)> {
     let inside = |from: u64, bytes: u64| -> Result<Range<u64>> {
         let to = from.saturating_add(bytes);
         if to > end {
@@ -148,7 +120,7 @@ fn read_blocklet(
     let length_at = start.saturating_add(MARKER_BYTES);
     let header = inside(length_at.saturating_add(LENGTH_BYTES), number(length_at)?)?;
     file.limits.metadata(header.end.saturating_sub(header.start))?;
-    let parsed = BlockletHeader::parse(&file.source.read_at(header.clone())?)?;
+    let parsed = StreamBlocklet::parse(&file.source.read_at(header.clone())?)?;
     if parsed.mutation != 0 {
         return Err(Error::unsupported("a stream that deletes rows"));
     }
@@ -181,6 +153,18 @@ fn form(carbon_type: CarbonType, is_dimension: bool) -> Form {
 }
 
 impl Stream {
+    /// Where the last blocklet ends.
+    pub fn end(&self) -> Option<u64> {
+        self.blocks.last().map(|rows| rows.end)
+    }
+
+    /// The rows of a blocklet, unpacked.
+    fn unpacked(&self, file: &CarbonFile, block: &Range<u64>) -> Result<Vec<u8>> {
+        let packed = file.source.read_at(block.clone())?;
+        let cap = usize::try_from(file.limits.decoded_bytes).unwrap_or(usize::MAX);
+        Ok(self.codec.decompress_sized(&packed, cap)?)
+    }
+
     /// The values of a column in a blocklet.
     pub fn decode(
         &self,
@@ -196,38 +180,50 @@ impl Stream {
             if node.carbon_type.is_nested() {
                 return Err(Error::unsupported(format!("nested column {:?} in a stream", node.field.name())));
             }
-            let packed = file.source.read_at(block.clone())?;
-            let cap = usize::try_from(file.limits.decoded_bytes).unwrap_or(usize::MAX);
-            let bytes = self.codec.decompress_sized(&packed, cap)?;
+            let bytes = self.unpacked(file, block)?;
             column_of(file, &bytes, node, rows)
         };
         unpack().at(file.name(), block.start, BLOCKLET_PART)
     }
 }
 
+/// The columns of a row in their order. Children have no place of their own: they lie inside their parents.
+fn in_row_order(file: &CarbonFile) -> Vec<&ColumnNode> {
+    let mut columns: Vec<_> = file.columns.iter().collect();
+    columns.sort_by_key(|node| node.chunk);
+    columns
+}
+
+/// Cuts the first row off; `found` gets its values.
+fn cut_row<'a>(
+    bytes: &'a [u8],
+    columns: &[&ColumnNode],
+    mut found: impl FnMut(&ColumnNode, Option<&'a [u8]>),
+) -> Result<&'a [u8]> {
+    let (nulls, mut rest) = take(bytes, Form::Short)?;
+    for (place, node) in columns.iter().enumerate() {
+        if pilaster_encoding::bits::get(nulls, place) && place / 8 < nulls.len() {
+            found(node, None);
+            continue;
+        }
+        let (value, after) = take(rest, form(node.carbon_type, node.is_dimension))?;
+        rest = after;
+        found(node, Some(value));
+    }
+    Ok(rest)
+}
+
 /// Cuts one column out of rows.
 fn column_of(file: &CarbonFile, bytes: &[u8], node: &ColumnNode, rows: usize) -> Result<ArrayRef> {
-    // Children have no place of their own in a row: they lie inside their parents.
-    let mut forms: Vec<_> =
-        file.columns.iter().map(|n| (n.chunk, form(n.carbon_type, n.is_dimension))).collect();
-    forms.sort_by_key(|(chunk, _)| *chunk);
+    let columns = in_row_order(file);
     let mut column = Vec::with_capacity(rows.min(bytes.len()));
     let mut rest = bytes;
     for _ in 0..rows {
-        let (nulls, after) = take(rest, Form::Short)?;
-        rest = after;
-        let mut found = None;
-        for (place, (chunk, form)) in forms.iter().enumerate() {
-            if pilaster_encoding::bits::get(nulls, place) && place / 8 < nulls.len() {
-                continue;
+        rest = cut_row(rest, &columns, |other, value| {
+            if other.chunk == node.chunk {
+                column.push(value);
             }
-            let (value, after) = take(rest, *form)?;
-            rest = after;
-            if *chunk == node.chunk {
-                found = Some(value);
-            }
-        }
-        column.push(found);
+        })?;
     }
     if !rest.is_empty() {
         return Err(Error::corrupt(format!("{rows} rows"), format!("{} bytes more", rest.len())));
