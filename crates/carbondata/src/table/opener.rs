@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
@@ -23,7 +23,7 @@ use crate::file::layout::CarbonFile;
 use crate::file::page::words::{WordsRef, code_bytes};
 use crate::file::stream::open_stream;
 use crate::file::{ColumnNode, IndexFile};
-use crate::legacy::{cardinalities, open_legacy};
+use crate::legacy::outline;
 use crate::messages::{BlockIndex, StreamRecord};
 
 pub(crate) const SEGMENT_PART: &str = "carbondata segment file";
@@ -296,9 +296,8 @@ impl<'a> Opener<'a> {
         if index.header.version < 3 {
             let size = std::fs::metadata(path).at(&path.display().to_string(), 0, "")?.len();
             let source = Arc::new(LazySource::new(path.display().to_string(), size, Arc::clone(&self.read)));
-            let mut file = open_legacy(source, limits)?;
-            let cardinalities = cardinalities(&file).to_vec();
-            self.add_dictionaries(&mut file, &cardinalities)?;
+            let mut file = outline(source, limits, &index.header, blocks)?;
+            self.add_dictionaries(&mut file, &index.header.cardinalities)?;
             return Ok(file);
         }
         let size = match blocks.first().and_then(|block| block.file_size) {
@@ -398,6 +397,7 @@ impl<'a> Opener<'a> {
         self.parts.push(Part {
             segment: segment.to_string(),
             file: Arc::new(file),
+            opened: OnceLock::new(),
             live,
             origins,
             bucket: None,

@@ -168,22 +168,16 @@ impl Opener<'_> {
         blocks: &[&BlockIndex],
         path: &Path,
     ) -> Result<Option<CarbonFile>> {
+        if index.header.version < 3 {
+            let file = self.legacy_file(path)?;
+            if file.is_some() && !is_index_of(index, blocks, path, &self.options.limits) {
+                self.differing_index(segment, folder, index_name);
+            }
+            return Ok(file);
+        }
         let opened = open_path(path).and_then(|source| CarbonFile::open(source, self.options.limits.clone()));
         let indexed = self.indexed_file(path, index, blocks);
         match (opened, indexed) {
-            (_, indexed) if index.header.version < 3 => match indexed {
-                Err(error) if is_lost(&error) => {
-                    self.note(Lost::Data, &error);
-                    Ok(None)
-                }
-                indexed => {
-                    let file = indexed?;
-                    if !is_index_of(index, blocks, path, &self.options.limits) {
-                        self.differing_index(segment, folder, index_name);
-                    }
-                    Ok(Some(file))
-                }
-            },
             (Ok(file), indexed) => {
                 let differs = match &indexed {
                     Ok(indexed) => {
@@ -206,6 +200,23 @@ impl Opener<'_> {
             }
             (Err(error), Err(_)) if is_lost(&error) => self.data_file(path),
             (Err(error), _) => Err(error),
+        }
+    }
+
+    /// A data file of version 1 or 2; `None` if its footer cannot be read.
+    fn legacy_file(&mut self, path: &Path) -> Result<Option<CarbonFile>> {
+        let opened = open_path(path).and_then(|source| open_legacy(source, self.options.limits.clone()));
+        match opened {
+            Ok(mut file) => {
+                let cardinalities = cardinalities(&file).to_vec();
+                self.add_dictionaries(&mut file, &cardinalities)?;
+                Ok(Some(file))
+            }
+            Err(error) if is_lost(&error) => {
+                self.note(Lost::Data, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 
