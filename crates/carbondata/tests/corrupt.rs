@@ -95,6 +95,34 @@ fn an_index_of_old_versions_gives_the_rows_or_an_error() {
     }
 }
 
+/// Rows of streams, with nested values and dictionaries, whatever their bytes are.
+#[test]
+fn damaged_streams_are_refused_or_read_in_part() {
+    for name in ["stream_nested", "stream_types", "stream_map", "stream_1_6"] {
+        let copy = Copy::of(&testdata().join("stream").join(name), "damaged-stream");
+        let mut files = Vec::new();
+        files_below(&copy.1, &mut files);
+        let is_stream = |path: &&std::path::PathBuf| path.display().to_string().contains("-0.");
+        for path in files.iter().filter(is_stream) {
+            let bytes = std::fs::read(path).unwrap();
+            for at in (0..bytes.len()).step_by(1 + bytes.len() / 90) {
+                for change in [0x01, 0x80, 0xff] {
+                    let mut bad = bytes.clone();
+                    bad[at] ^= change;
+                    std::fs::write(path, bad).unwrap();
+                    for recovers in [false, true] {
+                        let options = CarbonTableOptions::default().with_recovery(recovers);
+                        let Ok(table) = CarbonTable::open(&copy.1, &options) else { continue };
+                        let _ = batches(table.scan());
+                        let _ = batches(table.scan().skip_damage(Arc::new(LossLog::new())));
+                    }
+                }
+            }
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_file_cut_at_any_byte_is_refused_or_read_in_part() {
     let bytes = golden("one_row");

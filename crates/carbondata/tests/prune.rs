@@ -72,6 +72,7 @@ fn check(cases: &[(String, PathBuf, PathBuf)], each: u64) {
 #[test]
 fn pruning_never_changes_an_answer() {
     check(&cases(&testdata().join("table")), 60);
+    check(&cases(&testdata().join("stream")), 60);
     let Some(root) = goldens() else { return };
     for (folder, each) in [("table/v2.3", 40), ("table/v1.6", 80), ("table/v1.0", 80)] {
         let mut cases = cases(&root.join(folder));

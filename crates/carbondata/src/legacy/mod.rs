@@ -219,7 +219,8 @@ impl BlockletReader<'_> {
                 let children = children.iter().map(|child| self.column(child, Some(count)));
                 nested::structs(node, children.collect::<Result<_>>()?).map_err(at)
             }
-            _ => Err(at(Error::unsupported("a map in a file of version 1 or 2"))),
+            // Releases before 1.5 have no maps, and none since 1.2 writes these versions.
+            _ => Err(at(Error::corrupt("an array or a struct", "a map"))),
         }
     }
 
@@ -311,7 +312,7 @@ impl LegacyChunk {
 }
 
 /// Seconds since 1970 and 2 more; 1 is null.
-fn times(bytes: &[u8]) -> Result<ArrayRef> {
+pub(crate) fn times(bytes: &[u8]) -> Result<ArrayRef> {
     let (stored, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {
         return Err(Error::corrupt("times of 4 bytes", format!("{} bytes", bytes.len())));

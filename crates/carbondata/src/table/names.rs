@@ -27,12 +27,6 @@ pub(crate) fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
     matches!((stamp, as_of), (Some(stamp), Some(time)) if stamp > time)
 }
 
-/// Whether release 2 wrote a data file: it alone puts the codec into the name.
-pub(crate) fn is_of_release_2(name: &str) -> bool {
-    let stem = name.strip_suffix(".carbondata").and_then(|stem| stem.rsplit_once('-'));
-    stem.is_some_and(|(_, stamp)| stamp.contains('.'))
-}
-
 /// The name of the index file of a data file: `part-0-<stem>[.codec].carbondata` belongs to `<stem>.carbonindex`.
 pub(crate) fn loose_name(data: &str) -> Option<String> {
     let rest = data.strip_prefix("part-")?.split_once('-')?.1.strip_suffix(".carbondata")?;
@@ -81,8 +75,6 @@ mod tests {
         assert!(is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", Some(16)));
         assert!(!is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", Some(17)));
         assert!(!is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", None));
-        assert!(is_of_release_2("part-0-0_batchno0-0-0.1-17.zstd.carbondata"));
-        assert!(!is_of_release_2("part-0-0_batchno0-0-0.1-17.carbondata"));
     }
 
     #[test]

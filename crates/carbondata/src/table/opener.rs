@@ -12,7 +12,7 @@ use super::deletes::{Deletes, is_missing};
 use super::lazy::{LazySource, ReadCounts};
 use super::live::Live;
 use super::lost::{self, Broken, Lost, is_lost};
-use super::names::{is_of_release_2, is_too_new};
+use super::names::is_too_new;
 use super::open::{FACT, OpenedTable, open_path, sorted_names};
 use super::options::{CarbonTableOptions, inside};
 use super::part::{ColumnOrigin, Part};
@@ -21,7 +21,7 @@ use super::status::{SegmentFile, SegmentFolder, SegmentStatus, checked_id, check
 use super::values::{default_value, partition_value, unescape};
 use crate::file::layout::CarbonFile;
 use crate::file::page::words::{WordsRef, code_bytes};
-use crate::file::stream::open_stream;
+use crate::file::stream::{names_compressor, open_stream};
 use crate::file::{ColumnNode, IndexFile};
 use crate::legacy::outline;
 use crate::messages::{BlockIndex, StreamRecord};
@@ -209,7 +209,8 @@ impl<'a> Opener<'a> {
         for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbonindex")) {
             for (path, record) in self.stream_files(&folder, name)? {
                 let valid = u64::try_from(record.file_size).unwrap_or(u64::MAX);
-                let file = open_stream(open_path(&path)?, self.options.limits.clone(), valid)?;
+                let mut file = open_stream(open_path(&path)?, self.options.limits.clone(), valid)?;
+                self.add_stream_dictionaries(&mut file)?;
                 self.add_file(segment, file, Vec::new(), &[])?;
             }
         }
@@ -357,6 +358,12 @@ impl<'a> Opener<'a> {
         file.refuse_missing_dictionaries()
     }
 
+    /// The same for a stream, whose codes have four bytes, however many words there are.
+    pub fn add_stream_dictionaries(&mut self, file: &mut CarbonFile) -> Result<()> {
+        let cardinalities = vec![i32::MAX; file.header.columns.len()];
+        self.add_dictionaries(file, &cardinalities)
+    }
+
     pub fn add_file(
         &mut self,
         segment: &str,
@@ -428,7 +435,7 @@ pub(crate) fn by_file(index: &IndexFile) -> Result<Vec<FileRecords<'_>>> {
 
 /// The bucket of a data file, if its rows are spread as release 2 does: others hash otherwise.
 pub(crate) fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
-    let is_known = is_of_release_2(name) && index.header.cardinalities.is_empty();
+    let is_known = names_compressor(name) && index.header.cardinalities.is_empty();
     u32::try_from(index.header.bucket.filter(|_| is_known)?).ok()
 }
 

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
 
-use super::{BLOCKLET_PART, Stream, cut_row, in_row_order};
+use super::rows::Rows;
+use super::{BLOCKLET_PART, Stream};
 use crate::file::layout::CarbonFile;
 use crate::file::page::strings::decimal;
 use crate::file::types::{CarbonType, ColumnNode};
@@ -17,7 +18,7 @@ use crate::messages::{MinMax, StreamRecord};
 
 /// The columns that have statistics, in the order of their lists.
 fn with_statistics(file: &CarbonFile) -> Vec<&ColumnNode> {
-    in_row_order(file).into_iter().filter(|node| !node.carbon_type.is_nested()).collect()
+    Rows::of(file).columns.into_iter().filter(|node| !node.carbon_type.is_nested()).collect()
 }
 
 /// The statistics of a blocklet with a place for every column and child of the file.
@@ -134,11 +135,11 @@ fn of_one_row(file: &CarbonFile, stream: &Stream, number: usize) -> Result<Optio
     if blocklet.rows.end.saturating_sub(blocklet.rows.start) != 1 {
         return Ok(None);
     }
-    let columns = in_row_order(file);
+    let rows = Rows::of(file);
     let read = || -> Result<Option<Vec<Bytes>>> {
         let bytes = stream.unpacked(file, block)?;
-        let mut values = Vec::with_capacity(columns.len());
-        cut_row(&bytes, &columns, |node, value| {
+        let mut values = Vec::with_capacity(rows.columns.len());
+        rows.cut(&bytes, |node, value| {
             if !node.carbon_type.is_nested() {
                 values.push(stored(node, value));
             }

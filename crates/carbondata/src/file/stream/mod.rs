@@ -7,24 +7,24 @@
 //! row = i16 k | k bytes of null bits | the columns that are not null, in the header's order
 //! ```
 //!
-//! Dates are 4 bytes, long texts have lengths of 4, other dimensions of 2 bytes; measures have the width of their type, decimals
-//! a length of 2. All numbers are big-endian. A blocklet is read as one page.
+//! A blocklet is read as one page. What rows are like is in [`rows`], nested columns in [`nested`].
 
 mod bounds;
+mod nested;
+mod rows;
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, make_array};
-use arrow_buffer::NullBuffer;
+use arrow_array::ArrayRef;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::codec::Codec;
 
 pub(crate) use self::bounds::{holds, record};
+use self::rows::Rows;
+pub(crate) use self::rows::names_compressor;
 use super::layout::{Blocklet, CarbonFile, HEADER_PART, read_header};
-use super::page::strings::{self, LengthWidth};
-use super::types::{CarbonType, ColumnNode};
+use super::types::ColumnNode;
 use crate::messages::{MinMax, StreamBlocklet};
 
 const BLOCKLET_PART: &str = "stream blocklet";
@@ -129,29 +129,6 @@ fn read_blocklet(
     Ok((parsed, rows))
 }
 
-/// The form of a column in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Fixed(usize),
-    /// A length of two bytes, then as many.
-    Short,
-    /// A length of four bytes, then as many.
-    Long,
-}
-
-fn form(carbon_type: CarbonType, is_dimension: bool) -> Form {
-    match (carbon_type, is_dimension) {
-        (CarbonType::Date, true) => Form::Fixed(4),
-        (CarbonType::Varchar, true) => Form::Long,
-        (_, true) | (CarbonType::Decimal { .. }, false) => Form::Short,
-        (CarbonType::Boolean | CarbonType::Byte, false) => Form::Fixed(1),
-        (CarbonType::Short, false) => Form::Fixed(2),
-        (CarbonType::Int | CarbonType::Float | CarbonType::Date, false) => Form::Fixed(4),
-        (CarbonType::Long | CarbonType::Double | CarbonType::Timestamp, false) => Form::Fixed(8),
-        (_, false) => Form::Short,
-    }
-}
-
 impl Stream {
     /// Where the last blocklet ends.
     pub fn end(&self) -> Option<u64> {
@@ -177,134 +154,9 @@ impl Stream {
             return Err(Error::invalid(format!("no blocklet number {number}")));
         };
         let unpack = || -> Result<ArrayRef> {
-            if node.carbon_type.is_nested() {
-                return Err(Error::unsupported(format!("nested column {:?} in a stream", node.field.name())));
-            }
             let bytes = self.unpacked(file, block)?;
-            column_of(file, &bytes, node, rows)
+            Rows::of(file).column(&bytes, node, rows)
         };
         unpack().at(file.name(), block.start, BLOCKLET_PART)
-    }
-}
-
-/// The columns of a row in their order. Children have no place of their own: they lie inside their parents.
-fn in_row_order(file: &CarbonFile) -> Vec<&ColumnNode> {
-    let mut columns: Vec<_> = file.columns.iter().collect();
-    columns.sort_by_key(|node| node.chunk);
-    columns
-}
-
-/// Cuts the first row off; `found` gets its values.
-fn cut_row<'a>(
-    bytes: &'a [u8],
-    columns: &[&ColumnNode],
-    mut found: impl FnMut(&ColumnNode, Option<&'a [u8]>),
-) -> Result<&'a [u8]> {
-    let (nulls, mut rest) = take(bytes, Form::Short)?;
-    for (place, node) in columns.iter().enumerate() {
-        if pilaster_encoding::bits::get(nulls, place) && place / 8 < nulls.len() {
-            found(node, None);
-            continue;
-        }
-        let (value, after) = take(rest, form(node.carbon_type, node.is_dimension))?;
-        rest = after;
-        found(node, Some(value));
-    }
-    Ok(rest)
-}
-
-/// Cuts one column out of rows.
-fn column_of(file: &CarbonFile, bytes: &[u8], node: &ColumnNode, rows: usize) -> Result<ArrayRef> {
-    let columns = in_row_order(file);
-    let mut column = Vec::with_capacity(rows.min(bytes.len()));
-    let mut rest = bytes;
-    for _ in 0..rows {
-        rest = cut_row(rest, &columns, |other, value| {
-            if other.chunk == node.chunk {
-                column.push(value);
-            }
-        })?;
-    }
-    if !rest.is_empty() {
-        return Err(Error::corrupt(format!("{rows} rows"), format!("{} bytes more", rest.len())));
-    }
-    typed(&column, node)
-}
-
-fn take(bytes: &[u8], form: Form) -> Result<(&[u8], &[u8])> {
-    let cut = || Error::corrupt("a whole row", "the end of the blocklet");
-    let (length, bytes) = match form {
-        Form::Fixed(length) => (length, bytes),
-        Form::Short => {
-            let (length, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
-            (usize::from(u16::from_be_bytes(*length)), rest)
-        }
-        Form::Long => {
-            let (length, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
-            (usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX), rest)
-        }
-    };
-    bytes.split_at_checked(length).ok_or_else(cut)
-}
-
-fn typed(column: &[Option<&[u8]>], node: &ColumnNode) -> Result<ArrayRef> {
-    let values = column.iter().map(|value| value.unwrap_or_default());
-    let array: ArrayRef = match (node.carbon_type, node.is_dimension) {
-        (CarbonType::Double, _) => Arc::new(
-            values.map(|b| b.first_chunk().map(|b| f64::from_be_bytes(*b))).collect::<Float64Array>(),
-        ),
-        (CarbonType::Float, _) => Arc::new(
-            values.map(|b| b.first_chunk().map(|b| f32::from_be_bytes(*b))).collect::<Float32Array>(),
-        ),
-        (CarbonType::Byte, false) => {
-            let bytes = values.map(|b| b.first().map(|b| b.cast_signed()));
-            Arc::new(bytes.collect::<arrow_array::Int8Array>())
-        }
-        (carbon_type, _) => {
-            let bytes = behind_lengths(values, node)?;
-            strings::array(bytes.into(), LengthWidth::Four, carbon_type, Some(column.len()))?
-        }
-    };
-    let given = NullBuffer::from_iter(column.iter().map(Option::is_some));
-    if given.null_count() == 0 {
-        return Ok(array);
-    }
-    let nulls = NullBuffer::union(Some(&given), array.nulls());
-    Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?))
-}
-
-/// Values as pages have them.
-fn behind_lengths<'a>(values: impl Iterator<Item = &'a [u8]>, node: &ColumnNode) -> Result<Vec<u8>> {
-    let is_integer = matches!(
-        node.carbon_type,
-        CarbonType::Short | CarbonType::Int | CarbonType::Long | CarbonType::Timestamp
-    );
-    // Dates and measures are stored as they are, strings of numbers with the sign flipped.
-    let flips_sign = node.carbon_type == CarbonType::Date || (is_integer && !node.is_dimension);
-    let mut out = Vec::new();
-    for value in values {
-        let length = u32::try_from(value.len());
-        out.extend(length.map_err(|_| Error::corrupt("less than 4 GiB of rows", "more"))?.to_be_bytes());
-        let start = out.len();
-        out.extend_from_slice(value);
-        if let Some(byte) = out.get_mut(start).filter(|_| flips_sign) {
-            *byte ^= 0x80;
-        }
-    }
-    Ok(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_cut_by_their_form() {
-        assert_eq!(take(b"\0\x02abc", Form::Short).unwrap(), (&b"ab"[..], &b"c"[..]));
-        assert_eq!(take(b"\0\0\0\x01ab", Form::Long).unwrap(), (&b"a"[..], &b"b"[..]));
-        assert_eq!(take(b"abc", Form::Fixed(2)).unwrap(), (&b"ab"[..], &b"c"[..]));
-        for form in [Form::Short, Form::Long, Form::Fixed(3)] {
-            assert!(take(b"\xff\xff", form).is_err());
-        }
     }
 }

@@ -60,10 +60,11 @@ impl Opener<'_> {
         for (path, record) in files {
             let valid = record.map_or(u64::MAX, |record| u64::try_from(record.file_size).unwrap_or(u64::MAX));
             match self.stream_until_damage(&path, valid) {
-                Ok((file, damage)) => {
+                Ok((mut file, damage)) => {
                     if let Some(error) = damage {
                         self.note(Lost::Data, &error);
                     }
+                    self.add_stream_dictionaries(&mut file)?;
                     self.add_file(segment, file, Vec::new(), &[])?;
                 }
                 Err(error) if is_lost(&error) => self.note(Lost::Data, &error),
