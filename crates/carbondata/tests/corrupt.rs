@@ -13,8 +13,11 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
+use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, LossLog, VerifyDepth};
+use support::damage::Copy;
+use support::tables::files_below;
 use support::{GoldenFile, batches, goldens, memory, testdata};
 
 fn golden(case: &str) -> Vec<u8> {
@@ -50,6 +53,73 @@ fn exercise(bytes: Vec<u8>) {
         let _ = file.describe();
         let _ = file.pages();
         let _ = file.column_statistics();
+    }
+}
+
+/// An index of versions 1 and 2 is believed only as far as the footers of its data files agree.
+#[test]
+fn an_index_of_old_versions_gives_the_rows_or_an_error() {
+    let Some(root) = goldens() else { return };
+    for name in ["v1_group", "v2_dict_one"] {
+        let copy = Copy::of(&root.join("table/v1.0").join(name), "old-index");
+        let open = || CarbonTable::open(&copy.1, &CarbonTableOptions::default());
+        let read = || open().and_then(|table| batches(table.scan()));
+        let truth = read().unwrap();
+        let mut files = Vec::new();
+        files_below(&copy.1, &mut files);
+        let index =
+            files.iter().find(|path| path.extension().is_some_and(|end| end == "carbonindex")).unwrap();
+        let bytes = std::fs::read(index).unwrap();
+        let (mut same, mut refused) = (0, 0);
+        for at in 0..bytes.len() {
+            for bit in [0x01, 0x80] {
+                let mut bad = bytes.clone();
+                bad[at] ^= bit;
+                std::fs::write(index, bad).unwrap();
+                match read() {
+                    Ok(found) => {
+                        assert_eq!(found, truth, "{name}: bit {bit} of byte {at}");
+                        same += 1;
+                    }
+                    Err(_) => refused += 1,
+                }
+                if at % 16 == 0
+                    && let Ok(table) = open()
+                {
+                    let _ = table.verify(VerifyDepth::Values, &Silent);
+                }
+            }
+        }
+        // Paths before the name, keys and statistics do not matter to a scan.
+        assert!(same > 100 && refused > 300, "{name}: {same} read, {refused} refused");
+    }
+}
+
+/// Rows of streams, with nested values and dictionaries, whatever their bytes are.
+#[test]
+fn damaged_streams_are_refused_or_read_in_part() {
+    for name in ["stream_nested", "stream_types", "stream_map", "stream_1_6"] {
+        let copy = Copy::of(&testdata().join("stream").join(name), "damaged-stream");
+        let mut files = Vec::new();
+        files_below(&copy.1, &mut files);
+        let is_stream = |path: &&std::path::PathBuf| path.display().to_string().contains("-0.");
+        for path in files.iter().filter(is_stream) {
+            let bytes = std::fs::read(path).unwrap();
+            for at in (0..bytes.len()).step_by(1 + bytes.len() / 90) {
+                for change in [0x01, 0x80, 0xff] {
+                    let mut bad = bytes.clone();
+                    bad[at] ^= change;
+                    std::fs::write(path, bad).unwrap();
+                    for recovers in [false, true] {
+                        let options = CarbonTableOptions::default().with_recovery(recovers);
+                        let Ok(table) = CarbonTable::open(&copy.1, &options) else { continue };
+                        let _ = batches(table.scan());
+                        let _ = batches(table.scan().skip_damage(Arc::new(LossLog::new())));
+                    }
+                }
+            }
+            std::fs::write(path, bytes).unwrap();
+        }
     }
 }
 

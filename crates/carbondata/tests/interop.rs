@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float64Type, TimestampMillisecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use pilaster_carbondata::file::{CarbonFileWriter, CarbonWriterOptions, Compressor, index_file};
 use pilaster_carbondata::table::{CarbonFolderWriter, CarbonTableWriter, CarbonTableWriterOptions, compact};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::random::{self, PATTERNS, flat_types, list, map, structure};
 use support::{Numbers, cells};
 
@@ -361,5 +363,145 @@ fn spark_reads_buckets_and_partitions() {
         assert_eq!(spark_rows(&folder), sum(&[&first, &second]), "{name}");
         compact(&folder, None, options.clone()).unwrap();
         assert_eq!(spark_rows(&folder), sum(&[&first, &second]), "{name}");
+    }
+}
+
+/// A cell as the input format of release 1.6 gives it: days and microseconds as numbers, words of a dictionary as texts.
+fn old_form(array: &ArrayRef, row: usize, has_dictionary: bool) -> Value {
+    if array.is_null(row) {
+        return Value::Null;
+    }
+    match array.data_type() {
+        DataType::Date32 => json!(array.as_primitive::<Date32Type>().value(row)),
+        DataType::Timestamp(..) => {
+            json!(array.as_primitive::<TimestampMillisecondType>().value(row) * 1000)
+        }
+        DataType::Float64 => json!(array.as_primitive::<Float64Type>().value(row)),
+        DataType::List(_) => {
+            let items = array.as_list::<i32>().value(row);
+            Value::Array((0..items.len()).map(|item| old_form(&items, item, false)).collect())
+        }
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns();
+            Value::Array(columns.iter().map(|column| old_form(column, row, false)).collect())
+        }
+        DataType::Map(..) => {
+            let entries = array.as_map().value(row);
+            let all =
+                |column: &ArrayRef| (0..column.len()).map(|item| old_form(column, item, false)).collect();
+            Value::Array(vec![Value::Array(all(entries.column(0))), Value::Array(all(entries.column(1)))])
+        }
+        _ => match (cells::scalar(array, row), has_dictionary) {
+            (Value::Number(number), true) => json!(number.to_string()),
+            (cell, _) => cell,
+        },
+    }
+}
+
+/// Null where the format knows no difference: arrays and structs of nothing but nulls; the word that stands for null.
+fn without_null_forms(value: Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<_> = items.into_iter().map(without_null_forms).collect();
+            let is_null = !items.is_empty() && items.iter().all(Value::is_null);
+            if is_null { Value::Null } else { Value::Array(items) }
+        }
+        Value::String(text) if text == "@NU#LL$!" => Value::Null,
+        other => other,
+    }
+}
+
+/// The rows that release 1.6 reads in a table, sorted by their text.
+fn old_rows(folder: &Path) -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/release_1_6/accepts");
+    let tools = std::env::var_os("PILASTER_TOOLS")
+        .map_or_else(|| support::workspace().join("../shared/tools"), PathBuf::from);
+    let output = Command::new(script).arg(folder).env("PILASTER_TOOLS", tools).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = |line: &str| without_null_forms(serde_json::from_str(line).unwrap()).to_string();
+    let mut rows: Vec<_> = text.lines().map(row).collect();
+    rows.sort();
+    rows
+}
+
+/// Tables with dictionaries, which releases since 2.0 refuse: nested columns beside them, a second load, a compaction.
+#[test]
+#[ignore = "runs release 1.6 of the real CarbonData, which is fetched once"]
+fn release_1_6_reads_nested_columns_beside_dictionaries() {
+    let kinds = [
+        DataType::Utf8View,
+        DataType::Int16,
+        DataType::Int32,
+        DataType::Int64,
+        DataType::Float64,
+        DataType::Decimal128(12, 3),
+        DataType::Decimal128(30, 6),
+        random::timestamp(),
+        DataType::Date32,
+        DataType::Boolean,
+    ];
+    let mut types = vec![DataType::Utf8View, DataType::Int32, DataType::Decimal128(9, 2), DataType::Date32];
+    types.extend(kinds.iter().map(|kind| list(kind.clone())));
+    types.push(structure(kinds.to_vec()));
+    types.push(list(structure(vec![DataType::Int32, list(DataType::Utf8View)])));
+    types.push(map(DataType::Utf8View, DataType::Int64));
+    // Each type makes four columns.
+    let dictionaries = ["c0", "c2", "c4", "c8"];
+    for local_dictionary in [true, false] {
+        let files = CarbonWriterOptions::default().with_local_dictionary(local_dictionary).with_page_rows(90);
+        let options =
+            CarbonTableWriterOptions::default().with_files(files).with_dictionary_columns(dictionaries);
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("t");
+        let (first, second) = (wide(31, &types, 200, 10), wide(32, &types, 150, 0));
+        write_table(&folder, &first, &options);
+        let expected = |batches: &[&RecordBatch]| {
+            let row = |batch: &RecordBatch, row: usize| {
+                let cells = batch.columns().iter().enumerate();
+                let cells = cells.map(|(place, column)| {
+                    old_form(column, row, dictionaries.contains(&format!("c{place}").as_str()))
+                });
+                without_null_forms(Value::Array(cells.collect())).to_string()
+            };
+            let mut rows: Vec<_> =
+                batches.iter().flat_map(|batch| (0..batch.num_rows()).map(|n| row(batch, n))).collect();
+            rows.sort();
+            rows
+        };
+        let same = |found: Vec<String>, wanted: Vec<String>| {
+            assert_eq!(found.len(), wanted.len());
+            let differing = found.iter().zip(&wanted).filter(|(found, wanted)| found != wanted);
+            let differing: Vec<_> = differing.take(2).collect();
+            assert!(differing.is_empty(), "{differing:#?}");
+        };
+        same(old_rows(&folder), expected(&[&first]));
+        let mut writer = CarbonTableWriter::append(&folder, options.clone()).unwrap();
+        writer.write(&second).unwrap();
+        writer.finish().unwrap();
+        same(old_rows(&folder), expected(&[&first, &second]));
+        compact(&folder, None, options).unwrap();
+        same(old_rows(&folder), expected(&[&first, &second]));
+    }
+}
+
+/// What is loaded into tables of the engine is in the form of their release.
+#[test]
+#[ignore = "runs release 1.6 of the real CarbonData, which is fetched once"]
+fn release_1_6_reads_loads_into_its_own_tables() {
+    let Some(root) = support::goldens() else { return };
+    for name in ["d16_complex", "d16_dict_three"] {
+        let copy = support::damage::Copy::of(&root.join("table/v1.6").join(name), "release-1-6");
+        let before = old_rows(&copy.1);
+        assert!(!before.is_empty());
+        let batch = support::tables::whole(&support::tables::open(&copy.1));
+        let options = CarbonTableWriterOptions::default();
+        write_table(&copy.1, &batch, &options);
+        let mut twice = [before.clone(), before].concat();
+        twice.sort();
+        assert_eq!(old_rows(&copy.1), twice, "{name}");
+        compact(&copy.1, None, options).unwrap();
+        assert_eq!(old_rows(&copy.1), twice, "{name}");
     }
 }

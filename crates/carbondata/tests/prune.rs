@@ -72,6 +72,7 @@ fn check(cases: &[(String, PathBuf, PathBuf)], each: u64) {
 #[test]
 fn pruning_never_changes_an_answer() {
     check(&cases(&testdata().join("table")), 60);
+    check(&cases(&testdata().join("stream")), 60);
     let Some(root) = goldens() else { return };
     for (folder, each) in [("table/v2.3", 40), ("table/v1.6", 80), ("table/v1.0", 80)] {
         let mut cases = cases(&root.join(folder));
@@ -112,6 +113,38 @@ fn planning_reads_index_files_alone_and_scans_only_what_may_match() {
     };
     let (_, bytes, rows) = cost(&table, col("id").gt(lit(32_300)));
     assert!(rows >= 1 && bytes * 10 < whole, "{bytes} of {whole}");
+}
+
+/// What an index of versions 1 and 2 says is enough to plan: a data file is opened when something of it may match.
+#[test]
+fn files_of_versions_1_and_2_are_planned_by_their_index() {
+    let Some(root) = goldens() else { return };
+    let mut left_out = 0;
+    for (name, folder, _) in cases(&root.join("table/v1.0")) {
+        let table = open(&folder);
+        let files = table.splits().unwrap().len() as u64;
+        assert!(table.row_count().unwrap() > 0);
+        assert_eq!(table.column_statistics().unwrap().len(), table.schema().fields().len());
+        assert_eq!(table.data_read(), (0, 0), "{name}: opened, counted and split");
+        let batch = whole(&table);
+        assert_eq!(table.data_read().0, files, "{name}: a scan opens each file once");
+        // A word that no dictionary has opens nothing.
+        let words = if table.schema().index_of("city").is_ok() { "city" } else { "a" };
+        assert_eq!(cost(&open(&folder), col(words).eq(lit("nowhere"))), (0, 0, 0), "{name}");
+        for column in 0..batch.num_columns() {
+            for row in (0..batch.num_rows()).step_by(batch.num_rows().div_ceil(8)) {
+                let value = Literal::from_array(batch.column(column).as_ref(), row);
+                let filter = col(batch.schema().field(column).name()).eq(value);
+                let mask = filter.bind(&batch.schema()).unwrap().evaluate(&batch).unwrap();
+                let (opened, bytes, rows) = cost(&open(&folder), filter);
+                assert_eq!(rows, mask.true_count());
+                assert!(opened <= files && (opened > 0) == (bytes > 0));
+                left_out += files - opened;
+            }
+        }
+    }
+    eprintln!("{left_out} files not opened");
+    assert!(left_out >= 40, "{left_out}");
 }
 
 #[test]

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, RecordBatch, StringViewArray, StructArray};
 use arrow_row::{RowConverter, SortField};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat_batches;
 use pilaster_carbondata::file::CarbonWriterOptions;
 use pilaster_carbondata::table::{
@@ -494,16 +494,73 @@ fn dictionaries_of_the_table_grow_with_every_load() {
     assert_eq!(before, after);
     compact(&folder, None, options.clone()).unwrap();
     assert_eq!(rows(&checked(&folder)), sum(&[&first, &second, &second]));
-    let nested = fixed_batch(1, 3);
-    assert!(CarbonTableWriter::create(&place.path().join("n"), &nested.schema(), options).is_err());
+}
+
+/// The encodings of all pages of a table.
+fn encodings(folder: &Path) -> BTreeSet<String> {
+    open(folder).pages().unwrap().into_iter().map(|page| page.encoding).collect()
+}
+
+/// Releases with dictionaries of the table have lengths of two bytes inside of nested columns, and do not know a name for others.
+#[test]
+fn nested_columns_stand_beside_dictionaries_of_the_table() {
+    let mut numbers = Numbers(77);
+    for round in 0..24u64 {
+        let mut types = vec![DataType::Utf8View, DataType::Int32, random::list(DataType::Utf8View)];
+        types.push(random::structure(random::flat_types()));
+        types.push(random::map(DataType::Utf8View, random::list(DataType::Decimal128(12, 3))));
+        types.extend((0..2).map(|_| any_type(&mut numbers, 3)));
+        let row_count = 1 + numbers.below(200) as usize;
+        let batch = |numbers: &mut Numbers| random::batch(numbers, &types, row_count);
+        let (first, second) = (batch(&mut numbers), batch(&mut numbers));
+        let files = CarbonWriterOptions::default().with_local_dictionary(round % 2 == 0).with_page_rows(70);
+        let options =
+            CarbonTableWriterOptions::default().with_files(files).with_dictionary_columns(["c0", "c1"]);
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("t");
+        create(&folder, &first, &options);
+        assert_eq!(checked(&folder), first);
+        append(&folder, &second, &options);
+        assert_eq!(rows(&checked(&folder)), sum(&[&first, &second]));
+        compact(&folder, None, options).unwrap();
+        assert_eq!(rows(&checked(&folder)), sum(&[&first, &second]));
+        let found = encodings(&folder);
+        assert!(found.iter().all(|names| !names.contains("INT_LENGTH")), "{found:?}");
+    }
+}
+
+#[test]
+fn long_values_inside_of_nested_columns_need_release_2() {
+    let text: ArrayRef = Arc::new(StringViewArray::from(vec!["x".repeat(40_000)]));
+    let bytes: ArrayRef = Arc::new(BinaryViewArray::from(vec![vec![7u8; 40_000].as_slice()]));
+    let word: ArrayRef = Arc::new(StringViewArray::from(vec!["word"]));
+    for long in [text, bytes] {
+        let field = Arc::new(Field::new("f", long.data_type().clone(), true));
+        let nested: ArrayRef = Arc::new(StructArray::from(vec![(field, long)]));
+        let batch = RecordBatch::try_from_iter([("c0", word.clone()), ("c1", nested)]).unwrap();
+        let options = CarbonTableWriterOptions::default();
+        let place = tempfile::tempdir().unwrap();
+        create(&place.path().join("new"), &batch, &options);
+        let options = options.with_dictionary_columns(["c0"]);
+        let mut writer =
+            CarbonTableWriter::create(&place.path().join("old"), &batch.schema(), options).unwrap();
+        let error = writer.write(&batch).and_then(|()| writer.finish().map(|_| ())).unwrap_err();
+        assert!(error.to_string().contains("releases before 2.0 have at most 32767"), "{error}");
+    }
 }
 
 #[test]
 fn tables_of_release_1_6_are_added_to_and_compacted() {
     let options = CarbonTableWriterOptions::default();
-    for name in
-        ["d16_dict_one", "d16_dict_three", "d16_dict_minor", "d16_columndict", "d16_alldict", "d16_blocklets"]
-    {
+    for name in [
+        "d16_dict_one",
+        "d16_dict_three",
+        "d16_dict_minor",
+        "d16_columndict",
+        "d16_alldict",
+        "d16_blocklets",
+        "d16_complex",
+    ] {
         let Some((_place, folder, file)) = golden(&format!("v1.6/{name}")) else { return };
         let before = whole(&open(&folder));
         append(&folder, &before, &options);
@@ -514,5 +571,9 @@ fn tables_of_release_1_6_are_added_to_and_compacted() {
         assert_eq!(rows(&checked(&folder)), twice, "{name}");
         let table = open(&folder);
         assert!(table.segments().iter().all(|entry| entry.visibility.as_deref() == Some("true")), "{name}");
+        let found = encodings(&folder);
+        assert!(found.iter().all(|names| !names.contains("INT_LENGTH")), "{name}: {found:?}");
+        // Nor do files of that release name their compressor.
+        assert_eq!(files(&folder, ".snappy.carbondata").len(), 0, "{name}");
     }
 }

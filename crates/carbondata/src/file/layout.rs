@@ -249,6 +249,11 @@ impl CarbonFile {
         self.stream.is_none() && self.legacy.is_none()
     }
 
+    /// Whether it is a file of version 1 or 2 of which only the index was read.
+    pub fn is_outline(&self) -> bool {
+        self.legacy.as_ref().is_some_and(Legacy::is_outline)
+    }
+
     pub fn name(&self) -> &str {
         self.source.name()
     }
@@ -265,7 +270,7 @@ impl CarbonFile {
     }
 }
 
-pub(super) fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {
+pub(crate) fn read_header(source: &SourceRef, limits: &Limits) -> Result<(FileHeader, u64)> {
     let most = source.size().min(limits.metadata_bytes);
     let mut length = FIRST_HEADER_BYTES.min(most);
     loop {

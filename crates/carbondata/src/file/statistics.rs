@@ -142,17 +142,19 @@ impl Zones<'_> {
         bounds(node, &zones)
     }
 
-    /// The zones in which a code is whose word a question is true for; and those of which the codes are not known.
+    /// The zones in which a code is whose word a question is true for; those of which the codes are not known may have any.
     fn with_code(&self, column: usize, question: Option<(CompareOp, Literal)>) -> Option<BooleanBuffer> {
         let node = self.columns.get(column).filter(|node| node.has_table_dictionary)?;
         let (words, _) = self.words.get(&node.chunk)?;
         let counts = words.matches(&question)?;
+        let last = u32::try_from(words.array.len()).unwrap_or(u32::MAX);
         Some(BooleanBuffer::collect_bool(self.rows.len(), |zone| {
             let codes = (self.find)(zone, node).and_then(|(statistics, place)| {
                 let (min, max) = statistics.bounds(place)?;
                 Some((code(min)?, code(max)?))
             });
-            codes.is_none_or(|(min, max)| counts.any(min, max))
+            let (min, max) = codes.unwrap_or((0, last));
+            counts.any(min, max)
         }))
     }
 }

@@ -8,7 +8,7 @@ use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::DecodeError;
 use pilaster_encoding::thrift::{Reader, wire};
 
-use crate::messages::{ColumnSchema, Parsed, parse_columns, required};
+use crate::messages::{BlockletIndex, ColumnSchema, MinMax, Parsed, parse_columns, required};
 
 const PART: &str = "carbondata footer";
 const CHUNK_PART: &str = "column chunk";
@@ -38,7 +38,7 @@ pub(crate) struct LegacyFooter {
     pub statistics: Vec<LegacyStatistics>,
 }
 
-/// What a footer says of the values of a blocklet.
+/// What a footer says of the values of a blocklet, or an index of those of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LegacyStatistics {
     /// Least values, one per chunk of dimensions.
@@ -110,7 +110,11 @@ fn parse(bytes: &Bytes) -> Parsed<(LegacyFooter, Vec<Places>)> {
                     Ok(field.id == 2)
                 })
             })?,
-            5 => statistics = reader.list(field, wire::STRUCT, |reader| blocklet_index(reader))?,
+            5 => {
+                let index = |reader: &mut Reader<'_>| BlockletIndex::parse(bytes, reader);
+                let indexes = reader.list(field, wire::STRUCT, index)?;
+                statistics = indexes.iter().map(LegacyStatistics::from).collect();
+            }
             6 => blocklets = reader.list(field, wire::STRUCT, |reader| blocklet_1(reader))?,
             // Before 1.0 this field is something else.
             7 if field.wire == wire::LIST => {
@@ -137,46 +141,19 @@ fn parse(bytes: &Bytes) -> Parsed<(LegacyFooter, Vec<Places>)> {
     Ok((footer, places))
 }
 
-fn blocklet_index(reader: &mut Reader<'_>) -> Parsed<LegacyStatistics> {
-    let mut statistics = LegacyStatistics::default();
-    let binaries = |reader: &mut Reader<'_>, field| {
-        reader.list(field, wire::BINARY, |reader| reader.binary_value().map(Bytes::copy_from_slice))
-    };
-    reader.structure(|reader, field| {
-        match field.id {
-            1 => reader.structure_field(field, |reader| {
-                reader.structure(|reader, field| {
-                    match field.id {
-                        1 => statistics.min = binaries(reader, field)?,
-                        2 => statistics.max = binaries(reader, field)?,
-                        _ => return Ok(false),
-                    }
-                    Ok(true)
-                })
-            })?,
-            2 => reader.structure_field(field, |reader| {
-                reader.structure(|reader, field| {
-                    match field.id {
-                        1 => statistics.start = dictionary_key(reader.binary(field)?),
-                        2 => statistics.end = dictionary_key(reader.binary(field)?),
-                        _ => return Ok(false),
-                    }
-                    Ok(true)
-                })
-            })?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    Ok(statistics)
+impl From<&BlockletIndex> for LegacyStatistics {
+    fn from(index: &BlockletIndex) -> Self {
+        let MinMax { min, max, .. } = index.min_max.clone();
+        Self { min, max, start: dictionary_key(&index.keys.0), end: dictionary_key(&index.keys.1) }
+    }
 }
 
 /// The codes out of a key: the length of the codes, the length of the rest, the codes, the rest.
-fn dictionary_key(key: &[u8]) -> Bytes {
+fn dictionary_key(key: &Bytes) -> Bytes {
     let length = key.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     let end = usize::try_from(length).ok().and_then(|length| length.checked_add(8));
-    let codes = end.and_then(|end| key.get(8..end));
-    codes.map_or_else(Bytes::new, Bytes::copy_from_slice)
+    let end = end.filter(|end| *end <= key.len());
+    end.map_or_else(Bytes::new, |end| key.slice(8..end))
 }
 
 fn blocklet_1(reader: &mut Reader<'_>) -> Parsed<(u64, Vec<LegacyChunk>)> {

@@ -11,6 +11,7 @@
 mod footer;
 pub(crate) mod keys;
 mod measure;
+mod outline;
 mod packed;
 mod statistics;
 
@@ -25,6 +26,7 @@ use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::codec::Codec;
 
 use self::footer::{LegacyChunk, read_footer};
+pub(crate) use self::outline::{USUAL_BLOCKLET_ROWS, holds, open_outlined, outline};
 use crate::file::layout::{Blocklet, CarbonFile};
 use crate::file::page::nested;
 use crate::file::page::strings::{self, LengthWidth, date_page};
@@ -47,6 +49,8 @@ pub(crate) struct Legacy {
     version: i32,
     /// The codes of the first and the last row of each blocklet.
     keys: Vec<(Bytes, Bytes)>,
+    /// Whether all that is known comes from an index, which has one record for the whole file: it stands for one blocklet.
+    is_outline: bool,
 }
 
 /// Opens a file of version 1 or 2; the dictionaries of its table are still missing.
@@ -83,6 +87,7 @@ pub(crate) fn open_legacy(source: SourceRef, limits: Limits) -> Result<CarbonFil
         cardinalities: footer.cardinalities,
         version: footer.version,
         keys: footer.statistics.into_iter().map(|known| (known.start, known.end)).collect(),
+        is_outline: false,
     });
     Ok(file)
 }
@@ -135,6 +140,11 @@ fn group_width(cardinality: Option<i32>) -> u32 {
 }
 
 impl Legacy {
+    /// Whether it is known from an index alone.
+    pub fn is_outline(&self) -> bool {
+        self.is_outline
+    }
+
     /// The values of a column in a blocklet.
     pub fn decode(
         &self,
@@ -209,7 +219,8 @@ impl BlockletReader<'_> {
                 let children = children.iter().map(|child| self.column(child, Some(count)));
                 nested::structs(node, children.collect::<Result<_>>()?).map_err(at)
             }
-            _ => Err(at(Error::unsupported("a map in a file of version 1 or 2"))),
+            // Releases before 1.5 have no maps, and none since 1.2 writes these versions.
+            _ => Err(at(Error::corrupt("an array or a struct", "a map"))),
         }
     }
 
@@ -301,7 +312,7 @@ impl LegacyChunk {
 }
 
 /// Seconds since 1970 and 2 more; 1 is null.
-fn times(bytes: &[u8]) -> Result<ArrayRef> {
+pub(crate) fn times(bytes: &[u8]) -> Result<ArrayRef> {
     let (stored, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {
         return Err(Error::corrupt("times of 4 bytes", format!("{} bytes", bytes.len())));

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use pilaster_encoding::DecodeError;
 use pilaster_encoding::thrift::{Reader, Writer, wire};
 
-use super::{ColumnSchema, Message, Parsed, binaries, i32_list, parse_columns, required, write_columns};
+use super::{
+    ColumnSchema, Message, Parsed, binaries, i32_list, parse_columns, required, shared, write_columns,
+};
 
 /// `FileFooter3`.
 #[derive(Debug, Clone)]
@@ -163,35 +165,54 @@ impl BlockletInfo {
     }
 }
 
-/// `BlockletIndex`: statistics of a blocklet.
+/// `BlockletIndex`: statistics of a blocklet, or of a file of version 1 or 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockletIndex {
-    /// Least and greatest values, one per column.
+    /// Least and greatest values, one per column; of versions 1 and 2 one per chunk of dimensions.
     pub min_max: MinMax,
+    /// The keys of the first and of the last row; those of version 3 say nothing.
+    pub keys: (Bytes, Bytes),
 }
 
+/// A key of no columns, which readers want to be there.
+const EMPTY_KEY: Bytes = Bytes::from_static(&[0; 8]);
+
 impl BlockletIndex {
-    fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
-        let at = reader.position();
-        let mut min_max = None;
-        reader.structure(|reader, field| {
-            if field.id != 1 {
-                return Ok(false);
-            }
-            min_max = Some(reader.structure_field(field, |reader| MinMax::parse(whole, reader))?);
-            Ok(true)
-        })?;
-        Ok(Self { min_max: required(min_max, at, "a blocklet index with minima and maxima")? })
+    /// Statistics without keys, as version 3 has them.
+    pub(crate) fn new(min_max: MinMax) -> Self {
+        Self { min_max, keys: (EMPTY_KEY, EMPTY_KEY) }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
+        let at = reader.position();
+        let (mut min_max, mut keys) = (None, (Bytes::new(), Bytes::new()));
+        reader.structure(|reader, field| {
+            match field.id {
+                1 => min_max = Some(reader.structure_field(field, |reader| MinMax::parse(whole, reader))?),
+                2 => reader.structure_field(field, |reader| {
+                    reader.structure(|reader, field| {
+                        match field.id {
+                            1 => keys.0 = shared(whole, reader.binary(field)?),
+                            2 => keys.1 = shared(whole, reader.binary(field)?),
+                            _ => return Ok(false),
+                        }
+                        Ok(true)
+                    })
+                })?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(Self { min_max: required(min_max, at, "a blocklet index with minima and maxima")?, keys })
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut writer = Writer::new(out);
         writer.structure(1, |out| self.min_max.write(out));
-        // Keys of no columns: a reader wants them to be there.
         writer.structure(2, |out| {
             let mut writer = Writer::new(out);
-            writer.binary(1, &[0; 8]);
-            writer.binary(2, &[0; 8]);
+            writer.binary(1, &self.keys.0);
+            writer.binary(2, &self.keys.1);
             writer.finish();
         });
         writer.finish();
@@ -237,7 +258,9 @@ impl MinMax {
         let mut writer = Writer::new(out);
         writer.binary_list(1, &self.min);
         writer.binary_list(2, &self.max);
-        writer.bool_list(3, &self.is_present);
+        if !self.is_present.is_empty() {
+            writer.bool_list(3, &self.is_present);
+        }
         writer.finish();
     }
 }
@@ -416,25 +439,4 @@ pub(crate) fn write_merged(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     writer.binary_list(1, &files.iter().map(|(_, bytes)| bytes).collect::<Vec<_>>());
     writer.finish();
     out
-}
-
-/// The records of a streaming segment's index, which has no header: name of the data file and the bytes of it that count.
-pub(crate) fn parse_stream_index(bytes: &Bytes) -> Parsed<Vec<(String, i64)>> {
-    let mut reader = Reader::new(bytes);
-    let mut files = Vec::new();
-    while !reader.is_at_end() {
-        let at = reader.position();
-        let (mut name, mut size) = (None, None);
-        reader.structure(|reader, field| {
-            match field.id {
-                2 => name = Some(reader.text(field)?.to_string()),
-                6 => size = Some(reader.i64(field)?),
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
-        let name = required(name, at, "an index record with a file name")?;
-        files.push((name, required(size, at, "an index record with the size of its file")?));
-    }
-    Ok(files)
 }

@@ -6,12 +6,14 @@
 mod chunk;
 mod footer;
 mod schema;
+mod stream;
 
 pub use chunk::{ChunkHeader, DictionaryChunk, PageHeader};
 pub use footer::{BlockIndex, BlockletIndex, BlockletInfo, FileFooter, IndexHeader, MinMax};
-pub(crate) use footer::{parse_merged, parse_stream_index, write_merged};
+pub(crate) use footer::{parse_merged, write_merged};
 pub use schema::{ColumnSchema, FileHeader};
 pub(crate) use schema::{parse_columns, write_columns};
+pub(crate) use stream::{StreamBlocklet, StreamRecord};
 
 use bytes::Bytes;
 use pilaster_encoding::DecodeError;

@@ -44,7 +44,7 @@ impl TableCursor {
             let local: RowRanges =
                 wanted.as_slice().iter().map(|rows| shifted(rows, part.first_row)).collect();
             let physical = part.live.physical_ranges(&local);
-            let cursor = PageCursor::new(Arc::clone(&part.file), index, physical, Arc::clone(known));
+            let cursor = PageCursor::new(Arc::clone(part.whole()?), index, physical, Arc::clone(known));
             self.open = Some((number, cursor));
         }
         self.open.as_mut().map(|(_, cursor)| cursor).ok_or_else(|| Error::invalid("a cursor was lost"))

@@ -8,6 +8,7 @@ use pilaster_core::{Error, ErrorKind, Result};
 use super::open::{open_path, sorted_names};
 use super::status::{BlockUpdate, DeleteDelta, checked_name, read_json};
 use crate::file::layout::CarbonFile;
+use crate::legacy::open_outlined;
 
 const UPDATE_PART: &str = "carbondata update status";
 const DELTA_PART: &str = "carbondata delete delta";
@@ -47,6 +48,15 @@ impl Deletes {
     ) -> Result<Option<Vec<u64>>> {
         let Some(deltas) = self.deltas(segment, folder, name)? else { return Ok(None) };
         let mut rows = Vec::new();
+        // Which rows a blocklet has is not in the index of versions 1 and 2.
+        let opened;
+        let file = match file.is_outline() && !deltas.is_empty() {
+            true => {
+                opened = open_outlined(file)?;
+                &opened
+            }
+            false => file,
+        };
         for path in deltas {
             read_delta(&path, file, &mut rows)?;
         }

@@ -18,7 +18,7 @@ pub(crate) fn describe_table(table: &CarbonTable) -> Result<Node> {
         .fact("columns", inner.schema.fields().len());
     if !inner.has_metadata {
         for part in &inner.parts {
-            node = node.child(describe::describe(&part.file)?);
+            node = node.child(describe::describe(part.whole()?)?);
         }
         return Ok(node);
     }
@@ -56,7 +56,7 @@ fn segment_node(table: &CarbonTable, segment: &SegmentStatus) -> Result<Node> {
         .fact("rows", table.segment_rows(&segment.id));
     for part in table.0.parts.iter().filter(|part| part.segment == segment.id) {
         let deleted = part.file.rows.saturating_sub(part.live.count());
-        let child = describe::describe(&part.file)?.fact("deleted_rows", deleted);
+        let child = describe::describe(part.whole()?)?.fact("deleted_rows", deleted);
         node.bytes = node.bytes.saturating_add(child.bytes);
         node = node.child(child);
     }

@@ -14,7 +14,7 @@ use super::values::unescape;
 use crate::file::IndexFile;
 use crate::file::layout::CarbonFile;
 use crate::legacy::open_legacy;
-use crate::messages::{ColumnSchema, parse_stream_index};
+use crate::messages::{ColumnSchema, StreamRecord};
 
 /// How deep partition folders lie in each other.
 const MOST_PARTITION_COLUMNS: u32 = 32;
@@ -215,7 +215,7 @@ fn is_stream(folder: &Path) -> bool {
         if limits.metadata(source.size()).is_err() || IndexFile::open(&source, &limits).is_ok() {
             return false;
         }
-        source.read_at(0..source.size()).is_ok_and(|bytes| parse_stream_index(&bytes).is_ok())
+        source.read_at(0..source.size()).is_ok_and(|bytes| StreamRecord::parse_file(&bytes).is_ok())
     })
 }
 

@@ -78,5 +78,5 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = serde_json::from_slice::<status::DeleteDelta>(bytes);
     let shared = bytes::Bytes::copy_from_slice(bytes);
     let _ = crate::messages::parse_merged(&shared);
-    let _ = crate::messages::parse_stream_index(&shared);
+    let _ = crate::messages::StreamRecord::parse_file(&shared);
 }

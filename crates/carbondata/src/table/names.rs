@@ -27,12 +27,6 @@ pub(crate) fn is_too_new(name: &str, as_of: Option<i64>) -> bool {
     matches!((stamp, as_of), (Some(stamp), Some(time)) if stamp > time)
 }
 
-/// Whether release 2 wrote a data file: it alone puts the codec into the name.
-pub(crate) fn is_of_release_2(name: &str) -> bool {
-    let stem = name.strip_suffix(".carbondata").and_then(|stem| stem.rsplit_once('-'));
-    stem.is_some_and(|(_, stamp)| stamp.contains('.'))
-}
-
 /// The name of the index file of a data file: `part-0-<stem>[.codec].carbondata` belongs to `<stem>.carbonindex`.
 pub(crate) fn loose_name(data: &str) -> Option<String> {
     let rest = data.strip_prefix("part-")?.split_once('-')?.1.strip_suffix(".carbondata")?;
@@ -41,10 +35,24 @@ pub(crate) fn loose_name(data: &str) -> Option<String> {
     Some(format!("{front}-{stamp}.carbonindex"))
 }
 
-/// The bucket in a data file's name: `…_batchno<n>-<bucket>-<segment>-<stamp>`.
-pub(crate) fn bucket(name: &str) -> i32 {
-    let parts = name.split_once("_batchno").map(|(_, rest)| rest.split('-'));
-    parts.and_then(|mut parts| parts.nth(1)?.parse().ok()).unwrap_or(0)
+/// The bucket in a data file's name; releases before 1.0 have none.
+pub(crate) fn bucket(name: &str) -> Option<i32> {
+    let parts: Vec<_> = name.strip_prefix("part-")?.split('-').collect();
+    parts.get(2).filter(|_| parts.len() > 3)?.parse().ok()
+}
+
+/// The number that tells the data files of one task apart.
+pub(crate) fn part_number(name: &str) -> u64 {
+    let number = name.strip_prefix("part-").and_then(|rest| rest.split('-').next()?.parse().ok());
+    number.unwrap_or(u64::MAX)
+}
+
+/// The name of the index of the streaming segment that a data file is in: it is the same for all of them.
+pub(crate) fn stream_index_name(data: &str) -> &'static str {
+    match parts_of_name(data) {
+        Some((None, _)) => "0_batchno0-0-0.carbonindex",
+        _ => "0_batchno0-0-0-0.carbonindex",
+    }
 }
 
 #[cfg(test)]
@@ -67,8 +75,6 @@ mod tests {
         assert!(is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", Some(16)));
         assert!(!is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", Some(17)));
         assert!(!is_too_new("part-0-0_batchno0-0-0-17.snappy.carbondata", None));
-        assert!(is_of_release_2("part-0-0_batchno0-0-0.1-17.zstd.carbondata"));
-        assert!(!is_of_release_2("part-0-0_batchno0-0-0.1-17.carbondata"));
     }
 
     #[test]
@@ -77,6 +83,13 @@ mod tests {
         assert_eq!(name("part-0-0_batchno0-0-0-17.snappy.carbondata"), "0_batchno0-0-0-17.carbonindex");
         assert_eq!(name("part-3-100_batchno0-2-0.1-17.carbondata"), "100_batchno0-2-0.1-17.carbonindex");
         assert_eq!(name("other"), "");
-        assert_eq!((bucket("part-0-0_batchno0-3-0-17.carbondata"), bucket("x")), (3, 0));
+        assert_eq!((bucket("part-0-0_batchno0-3-0-17.carbondata"), bucket("x")), (Some(3), None));
+        assert_eq!((bucket("part-0-0-2-17.carbondata"), bucket("part-0-0-17.carbondata")), (Some(2), None));
+        assert_eq!((part_number("part-12-0-2-17.carbondata"), part_number("x")), (12, u64::MAX));
+        assert_eq!(stream_index_name("part-0-3_batchno0-0-0.carbondata"), "0_batchno0-0-0.carbonindex");
+        assert_eq!(
+            stream_index_name("part-0-3_batchno0-0-1-0.snappy.carbondata"),
+            "0_batchno0-0-0-0.carbonindex"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
@@ -12,7 +12,7 @@ use super::deletes::{Deletes, is_missing};
 use super::lazy::{LazySource, ReadCounts};
 use super::live::Live;
 use super::lost::{self, Broken, Lost, is_lost};
-use super::names::{is_of_release_2, is_too_new};
+use super::names::is_too_new;
 use super::open::{FACT, OpenedTable, open_path, sorted_names};
 use super::options::{CarbonTableOptions, inside};
 use super::part::{ColumnOrigin, Part};
@@ -21,13 +21,13 @@ use super::status::{SegmentFile, SegmentFolder, SegmentStatus, checked_id, check
 use super::values::{default_value, partition_value, unescape};
 use crate::file::layout::CarbonFile;
 use crate::file::page::words::{WordsRef, code_bytes};
-use crate::file::stream::open_stream;
+use crate::file::stream::{names_compressor, open_stream};
 use crate::file::{ColumnNode, IndexFile};
-use crate::legacy::{cardinalities, open_legacy};
-use crate::messages::{BlockIndex, parse_stream_index};
+use crate::legacy::outline;
+use crate::messages::{BlockIndex, StreamRecord};
 
 pub(crate) const SEGMENT_PART: &str = "carbondata segment file";
-const STREAM_PART: &str = "carbondata stream";
+pub(crate) const STREAM_PART: &str = "carbondata stream";
 
 /// A segment in another format, which was added to the table by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,29 +207,31 @@ impl<'a> Opener<'a> {
             return self.recover_stream(segment, &folder);
         }
         for name in sorted_names(&folder)?.iter().filter(|name| name.ends_with(".carbonindex")) {
-            for (path, valid) in self.stream_files(&folder, name)? {
-                let file = open_stream(open_path(&path)?, self.options.limits.clone(), valid)?;
+            for (path, record) in self.stream_files(&folder, name)? {
+                let valid = u64::try_from(record.file_size).unwrap_or(u64::MAX);
+                let mut file = open_stream(open_path(&path)?, self.options.limits.clone(), valid)?;
+                self.add_stream_dictionaries(&mut file)?;
                 self.add_file(segment, file, Vec::new(), &[])?;
             }
         }
         Ok(())
     }
 
-    /// The data files that the index of a stream names, and how many of their bytes count.
-    pub fn stream_files(&self, folder: &Path, name: &str) -> Result<Vec<(PathBuf, u64)>> {
+    /// The data files that the index of a stream names, and what it says of them.
+    pub fn stream_files(&self, folder: &Path, name: &str) -> Result<Vec<(PathBuf, StreamRecord)>> {
         let index = open_path(&folder.join(name))?;
         self.options.limits.metadata(index.size()).at(index.name(), 0, STREAM_PART)?;
         let bytes = index.read_at(0..index.size())?;
         let mut files = Vec::new();
-        for (name, size) in parse_stream_index(&bytes).at(index.name(), 0, STREAM_PART)? {
-            let path = folder.join(checked_name(&name)?);
-            let valid = u64::try_from(size).unwrap_or(u64::MAX);
+        for record in StreamRecord::parse_file(&bytes).at(index.name(), 0, STREAM_PART)? {
+            let path = folder.join(checked_name(&record.file_name)?);
             let source = open_path(&path)?;
-            if valid > source.size() {
-                let error = Error::corrupt(format!("{size} bytes, as the index says"), source.size());
+            if u64::try_from(record.file_size).unwrap_or(u64::MAX) > source.size() {
+                let expected = format!("{} bytes, as the index says", record.file_size);
+                let error = Error::corrupt(expected, source.size());
                 return Err(error.at(source.name(), source.size(), STREAM_PART));
             }
-            files.push((path, valid));
+            files.push((path, record));
         }
         Ok(files)
     }
@@ -295,9 +297,8 @@ impl<'a> Opener<'a> {
         if index.header.version < 3 {
             let size = std::fs::metadata(path).at(&path.display().to_string(), 0, "")?.len();
             let source = Arc::new(LazySource::new(path.display().to_string(), size, Arc::clone(&self.read)));
-            let mut file = open_legacy(source, limits)?;
-            let cardinalities = cardinalities(&file).to_vec();
-            self.add_dictionaries(&mut file, &cardinalities)?;
+            let mut file = outline(source, limits, &index.header, blocks)?;
+            self.add_dictionaries(&mut file, &index.header.cardinalities)?;
             return Ok(file);
         }
         let size = match blocks.first().and_then(|block| block.file_size) {
@@ -357,6 +358,12 @@ impl<'a> Opener<'a> {
         file.refuse_missing_dictionaries()
     }
 
+    /// The same for a stream, whose codes have four bytes, however many words there are.
+    pub fn add_stream_dictionaries(&mut self, file: &mut CarbonFile) -> Result<()> {
+        let cardinalities = vec![i32::MAX; file.header.columns.len()];
+        self.add_dictionaries(file, &cardinalities)
+    }
+
     pub fn add_file(
         &mut self,
         segment: &str,
@@ -397,6 +404,7 @@ impl<'a> Opener<'a> {
         self.parts.push(Part {
             segment: segment.to_string(),
             file: Arc::new(file),
+            opened: OnceLock::new(),
             live,
             origins,
             bucket: None,
@@ -427,7 +435,7 @@ pub(crate) fn by_file(index: &IndexFile) -> Result<Vec<FileRecords<'_>>> {
 
 /// The bucket of a data file, if its rows are spread as release 2 does: others hash otherwise.
 pub(crate) fn bucket_of(name: &str, index: &IndexFile) -> Option<u32> {
-    let is_known = is_of_release_2(name) && index.header.cardinalities.is_empty();
+    let is_known = names_compressor(name) && index.header.cardinalities.is_empty();
     u32::try_from(index.header.bucket.filter(|_| is_known)?).ok()
 }
 

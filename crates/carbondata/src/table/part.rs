@@ -1,6 +1,7 @@
 //! One data file of a table: where its columns come from and which of its rows are left.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
 use arrow_buffer::BooleanBuffer;
@@ -13,6 +14,7 @@ use super::live::Live;
 use super::values::repeat;
 use crate::file::ColumnNode;
 use crate::file::layout::CarbonFile;
+use crate::legacy::{USUAL_BLOCKLET_ROWS, open_outlined};
 
 /// Where the values of a table's column come from.
 #[derive(Debug, Clone)]
@@ -27,7 +29,10 @@ pub(crate) enum ColumnOrigin {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub segment: String,
+    /// What its index says of it, which of versions 1 and 2 is not all that a scan needs.
     pub file: Arc<CarbonFile>,
+    /// The file opened, of versions 1 and 2.
+    pub opened: OnceLock<Arc<CarbonFile>>,
     pub live: Live,
     /// One per column of the table.
     pub origins: Vec<ColumnOrigin>,
@@ -38,8 +43,36 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub fn rows(&self) -> std::ops::Range<u64> {
+    pub fn rows(&self) -> Range<u64> {
         self.first_row..self.first_row.saturating_add(self.live.count())
+    }
+
+    /// The file with all its blocklets.
+    pub fn whole(&self) -> Result<&Arc<CarbonFile>> {
+        if !self.file.is_outline() {
+            return Ok(&self.file);
+        }
+        if let Some(file) = self.opened.get() {
+            return Ok(file);
+        }
+        let file = Arc::new(open_outlined(&self.file)?);
+        Ok(self.opened.get_or_init(|| file))
+    }
+
+    /// Stretches of physical rows that may be read on their own: blocklets, where the index knows them.
+    pub fn stretches(&self) -> Vec<(Range<u64>, u64)> {
+        if !self.file.is_outline() {
+            return self.file.blocklets.iter().map(|b| (b.rows.clone(), b.bytes())).collect();
+        }
+        let (rows, bytes) = (self.file.rows, self.file.source.size());
+        let of = |first: u64| first..first.saturating_add(USUAL_BLOCKLET_ROWS).min(rows);
+        let share = |part: &Range<u64>| {
+            let part = u128::from(part.end.saturating_sub(part.start));
+            let share = part.saturating_mul(u128::from(bytes)).checked_div(u128::from(rows));
+            share.and_then(|share| u64::try_from(share).ok()).unwrap_or(bytes)
+        };
+        let starts = (0..rows.div_ceil(USUAL_BLOCKLET_ROWS)).map(|n| n.saturating_mul(USUAL_BLOCKLET_ROWS));
+        starts.map(of).map(|part| (part.clone(), share(&part))).collect()
     }
 
     /// Whether its rows may be in one of these buckets.
@@ -62,7 +95,7 @@ impl Part {
     }
 
     /// Leaves out the deleted rows of `physical`, whose values are in `array`.
-    pub fn without_deleted(&self, array: ArrayRef, physical: &std::ops::Range<u64>) -> Result<ArrayRef> {
+    pub fn without_deleted(&self, array: ArrayRef, physical: &Range<u64>) -> Result<ArrayRef> {
         if self.live.is_whole(physical) {
             return Ok(array);
         }

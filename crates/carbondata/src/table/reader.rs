@@ -30,8 +30,9 @@ use super::status::SegmentStatus;
 use crate::file::cursor::KnownChunks;
 use crate::file::layout::CarbonFile;
 use crate::file::prune::prune;
+use crate::file::statistics::Zones;
 use crate::file::{describe, verify};
-use crate::legacy::keys;
+use crate::legacy::{holds, keys};
 
 /// An open table: all rows of its readable segments that were not deleted. Data files are opened when they are first
 /// read; what their index files say is kept.
@@ -204,9 +205,6 @@ impl CarbonTable {
             if buckets.as_ref().is_some_and(|buckets| !part.may_be_in(buckets)) {
                 physical = RowRanges::none();
             }
-            if let Some(rows) = keys::rows(&part.file, &bound, &|node| part.column_of(node, &inner.schema)) {
-                physical = physical.intersect(&rows);
-            }
             let in_file: Vec<_> = columns
                 .iter()
                 .filter_map(|column| match part.origins.get(*column)? {
@@ -214,9 +212,21 @@ impl CarbonTable {
                     ColumnOrigin::Constant(_) => None,
                 })
                 .collect();
-            let (may, known) = prune(&part.file, &in_file, &physical, &|zones| {
-                bound.may_match(&part.zones(&inner.schema, zones))
-            });
+            let narrowed = |file: &CarbonFile, rows: &RowRanges| {
+                let by_keys = keys::rows(file, &bound, &|node| part.column_of(node, &inner.schema));
+                let rows = by_keys.map_or_else(|| rows.clone(), |kept| rows.intersect(&kept));
+                let may_match = |zones: &Zones<'_>| bound.may_match(&part.zones(&inner.schema, zones));
+                prune(file, &in_file, &rows, &may_match)
+            };
+            let (mut may, mut known) = narrowed(&part.file, &physical);
+            // What the index of versions 1 and 2 leaves of a file, its footer may narrow further. One that cannot be read narrows
+            // nothing: the scan will meet it again and say so.
+            if part.file.is_outline()
+                && !may.is_empty()
+                && let Ok(file) = part.whole()
+            {
+                (may, known) = narrowed(file, &may);
+            }
             let logical = part.live.logical_ranges(&may).intersect(&local);
             kept.extend(logical.as_slice().iter().map(|rows| {
                 rows.start.saturating_add(part.first_row)..rows.end.saturating_add(part.first_row)
@@ -229,6 +239,10 @@ impl CarbonTable {
     /// The data file agrees with what its index said.
     fn check_index(part: &Part) -> Result<()> {
         let file = &part.file;
+        if file.is_outline() && !holds(file, part.whole()?) {
+            let error = Error::corrupt("least and greatest values that hold all of the footer's", "others");
+            return Err(error.at(file.name(), 0, "carbondata index"));
+        }
         if !file.has_chunks() {
             return Ok(());
         }
@@ -280,11 +294,11 @@ impl Dataset for CarbonTable {
     fn splits(&self) -> Result<Vec<Split>> {
         let mut splits = Vec::new();
         for part in &self.0.parts {
-            for blocklet in &part.file.blocklets {
-                let rows = part.live.logical(&blocklet.rows);
+            for (rows, bytes) in part.stretches() {
+                let rows = part.live.logical(&rows);
                 let start = rows.start.saturating_add(part.first_row);
                 let rows = start..rows.end.saturating_add(part.first_row);
-                splits.push(Split { rows: Some(rows), bytes: blocklet.bytes() });
+                splits.push(Split { rows: Some(rows), bytes });
             }
         }
         Ok(splits)
@@ -337,7 +351,9 @@ impl Dataset for CarbonTable {
             if let Err(error) = Self::check_index(part) {
                 report.findings.push(Finding::from_error(&error, part.file.name(), Some(part.rows())));
             }
-            report.merge(verify::verify(&part.file, depth, progress));
+            if let Ok(file) = part.whole() {
+                report.merge(verify::verify(file, depth, progress));
+            }
         }
         progress.set_total(report.bytes);
         Ok(report)

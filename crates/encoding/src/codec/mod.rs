@@ -5,7 +5,7 @@
 //! | [`Codec::Lz4`] | raw LZ4 block: no frame, no size | always there |
 //! | [`Codec::Snappy`] | raw Snappy: no framing; begins with its own uncompressed length | `snappy` |
 //! | [`Codec::Zlib`] | zlib stream: two header bytes, Adler-32 at the end; written with level 6 | `zlib` |
-//! | [`Codec::Gzip`] | gzip (RFC 1952): one member is written, several are read; written with level 6 | `zlib` |
+//! | [`Codec::Gzip`] | gzip (RFC 1952): one member is written, several are read; written with level 5 | `zlib` |
 //! | [`Codec::Lzo`] | raw LZO1X stream with its end mark `11 00 00`: no frame, no size | `lzo` |
 //! | [`Codec::Lz4Frame`] | one LZ4 frame: header, blocks, end mark | `lz4-frame` |
 //! | [`Codec::Zstd`] | Zstandard frames; written as one with level 3, content size and checksum | `zstd` |

@@ -183,7 +183,11 @@ pub(crate) fn list(node: &ColumnNode, bytes: &[u8], items: &ArrayRef) -> Result<
     Ok(Arc::new(ListArray::try_new(Arc::clone(item), layout.offsets, items, layout.nulls)?))
 }
 
-fn map(node: &ColumnNode, bytes: &[u8], (keys, values): &(ArrayRef, ArrayRef)) -> Result<ArrayRef> {
+pub(crate) fn map(
+    node: &ColumnNode,
+    bytes: &[u8],
+    (keys, values): &(ArrayRef, ArrayRef),
+) -> Result<ArrayRef> {
     let DataType::Map(entries, is_sorted) = node.field.data_type() else {
         return Err(Error::invalid("a map column that is no map"));
     };

@@ -123,7 +123,7 @@ impl<'a> Slices<'a> {
             .map(|bytes| match bytes {
                 [] => Ok(None),
                 [0 | b'0'] => Ok(Some(false)),
-                [1 | b'1'] => Ok(Some(true)),
+                [1 | b'1' | 0xff] => Ok(Some(true)),
                 other => Err(Error::corrupt("a boolean of one byte", format!("{other:02x?}"))),
             })
             .collect::<Result<BooleanArray>>()?;

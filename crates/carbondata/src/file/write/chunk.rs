@@ -14,6 +14,7 @@ use super::bounds::{BoundKind, Bounds};
 use super::columns::meta_type;
 use super::numbers;
 use super::options::{CarbonWriterOptions, Compressor};
+use super::release::Release;
 use super::strings::{self, LocalDictionary, PageParts};
 use super::table_codes::TableCodes;
 use crate::messages::{ChunkHeader, ColumnSchema, DictionaryChunk, MinMax, PageHeader};
@@ -40,6 +41,8 @@ pub(super) struct ChunkWriter {
     pub(super) kind: BoundKind,
     pub(super) has_inverted_index: bool,
     pub(super) compressor: Compressor,
+    /// Lengths inside of nested columns.
+    pub(super) child_lengths: LengthWidth,
     /// Compressed nothing: the null bits of a page without nulls.
     pub(super) no_nulls: Bytes,
     pub(super) dictionary: Option<LocalDictionary>,
@@ -55,6 +58,7 @@ impl ChunkWriter {
     pub fn new(
         column: &ColumnSchema,
         node: &ColumnNode,
+        release: Release,
         options: &CarbonWriterOptions,
         codes: Option<Arc<TableCodes>>,
     ) -> Result<Self> {
@@ -72,6 +76,10 @@ impl ChunkWriter {
             },
             has_inverted_index: column.encoders.contains(&encoding::INVERTED_INDEX),
             compressor: options.compressor,
+            child_lengths: match release {
+                Release::Old => LengthWidth::Two,
+                Release::Current => LengthWidth::Four,
+            },
             no_nulls: no_nulls.into(),
             dictionary,
             codes,
@@ -135,9 +143,17 @@ impl ChunkWriter {
     /// The header of nodes and of the bytes of children.
     pub(super) fn nested_header(&self, rows: usize, column_type: u8) -> PageHeader {
         let mut header = self.header(rows);
-        header.encoders = vec![encoding::DIRECT_COMPRESS, encoding::INT_LENGTH_CHILD];
+        header.encoders = self.child_encoders(encoding::DIRECT_COMPRESS);
         header.encoder_meta = vec![self.byte_array_meta(column_type).into()];
         header
+    }
+
+    /// The encoders of a page inside of a nested column.
+    fn child_encoders(&self, encoder: i32) -> Vec<i32> {
+        match self.child_lengths {
+            LengthWidth::Two => vec![encoder],
+            LengthWidth::Four => vec![encoder, encoding::INT_LENGTH_CHILD],
+        }
     }
 
     fn byte_array_meta(&self, column_type: u8) -> Vec<u8> {
@@ -209,10 +225,10 @@ impl ChunkWriter {
         };
         let mut header = self.header(array.len());
         header.encoder_meta = vec![fields.write().into()];
-        header.encoders = vec![values.encoding];
-        if is_child {
-            header.encoders.push(encoding::INT_LENGTH_CHILD);
-        }
+        header.encoders = match is_child {
+            true => self.child_encoders(values.encoding),
+            false => vec![values.encoding],
+        };
         if let Some(bits) = null_bits(array) {
             let mut packed = Vec::new();
             self.compressor.codec().compress(&bits, &mut packed)?;

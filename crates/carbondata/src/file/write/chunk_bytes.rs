@@ -56,6 +56,7 @@ impl ChunkWriter {
                     "a text of {longest} bytes: more than {MAX_STRING_BYTES} need a long text column"
                 )));
             }
+            self.check_child_length(longest)?;
         }
         let values = ByteValues { values, null };
         let has_nulls = array.null_count() > 0;
@@ -100,7 +101,11 @@ impl ChunkWriter {
 
     fn length_width(&self) -> LengthWidth {
         let is_long = matches!(self.kind.carbon_type, CarbonType::Varchar | CarbonType::Binary);
-        if is_long || self.kind.is_child { LengthWidth::Four } else { LengthWidth::Two }
+        match (self.kind.is_child, is_long) {
+            (true, _) => self.child_lengths,
+            (false, true) => LengthWidth::Four,
+            (false, false) => LengthWidth::Two,
+        }
     }
 
     fn plain_parts(&self, values: &ByteValues<'_>, is_sorted: bool) -> PageParts {
@@ -159,9 +164,21 @@ impl ChunkWriter {
         Ok(())
     }
 
+    /// Refuses what lengths of two bytes, which readers of old releases take for signed ones, cannot say.
+    fn check_child_length(&self, longest: usize) -> Result<()> {
+        match self.kind.is_child && self.child_lengths == LengthWidth::Two && longest > MAX_STRING_BYTES {
+            true => Err(Error::invalid(format!(
+                "a value of {longest} bytes inside of a nested column: releases before 2.0 have at most {MAX_STRING_BYTES}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn binaries(&mut self, array: &ArrayRef) -> Result<()> {
         let array = array.as_binary_view();
         let values = ByteValues { values: array.iter().collect(), null: &[] };
+        let longest = values.values.iter().flatten().map(|value| value.len()).max().unwrap_or_default();
+        self.check_child_length(longest)?;
         let empty = values.values.iter().flatten().filter(|value| value.is_empty()).count();
         self.conflate(empty as u64);
         let bounds = match self.kind.is_child {
@@ -215,14 +232,14 @@ impl ChunkWriter {
                         Some(value) => decimal_bytes(scale, value),
                         None => Vec::new(),
                     };
-                    strings::put_value(&mut parts.data, LengthWidth::Four, &bytes);
+                    strings::put_value(&mut parts.data, self.child_lengths, &bytes);
                 }
             }
             _ => {
                 for (row, surrogate) in Self::surrogates(array)?.into_iter().enumerate() {
                     let bytes = (surrogate ^ i32::MIN).to_be_bytes();
                     let value: &[u8] = if array.is_null(row) { &[] } else { &bytes };
-                    strings::put_value(&mut parts.data, LengthWidth::Four, value);
+                    strings::put_value(&mut parts.data, self.child_lengths, value);
                 }
             }
         }

@@ -11,10 +11,10 @@ use arrow_select::concat::concat;
 use pilaster_core::{Error, Limits, Result};
 
 use super::super::types::{ColumnNode, column_trees};
-use super::TableCodes;
 use super::chunk::{ChunkWriter, EncodedChunk};
 use super::nested;
 use super::options::CarbonWriterOptions;
+use super::{Release, TableCodes};
 use crate::messages::ColumnSchema;
 
 /// A blocklet as it is stored.
@@ -54,6 +54,7 @@ impl RowEncoder {
     pub fn new(
         columns: &[ColumnSchema],
         codes: &HashMap<usize, Arc<TableCodes>>,
+        release: Release,
         options: &CarbonWriterOptions,
     ) -> Result<Self> {
         let trees = column_trees(columns, Limits::default().depth)?;
@@ -70,7 +71,7 @@ impl RowEncoder {
                 node.carbon_type = super::super::types::CarbonType::Struct;
                 node.is_child = true;
             }
-            chunks.push(ChunkWriter::new(column, &node, options, codes.get(&number).cloned())?);
+            chunks.push(ChunkWriter::new(column, &node, release, options, codes.get(&number).cloned())?);
         }
         let fields: Vec<_> = trees.iter().map(|tree| Arc::clone(&tree.field)).collect();
         Ok(Self {

@@ -9,6 +9,7 @@
 //! | `chunk`, `chunk_bytes` | one column of a blocklet |
 //! | `numbers`, `strings` | values to the bytes of pages |
 //! | `table_codes` | values to codes of a table's dictionary |
+//! | `release` | what older readers expect to be otherwise |
 //! | `bounds` | least and greatest values |
 //! | `writer` | header, blocklets, footer; index files |
 
@@ -20,11 +21,13 @@ pub(crate) mod encoder;
 mod nested;
 mod numbers;
 mod options;
+mod release;
 mod strings;
 pub(crate) mod table_codes;
 pub(crate) mod writer;
 
 pub use columns::storable_type;
 pub use options::{CarbonWriterOptions, Compressor};
+pub(crate) use release::Release;
 pub(crate) use table_codes::TableCodes;
 pub use writer::{CarbonFileWriter, FileIndex, WriteSummary, index_file};

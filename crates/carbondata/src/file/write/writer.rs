@@ -10,10 +10,10 @@ use bytes::Bytes;
 use pilaster_core::{Error, Result};
 
 use super::super::page::encoding;
-use super::super::types::is_global;
 use super::columns::{Naming, columns_of};
 use super::encoder::{EncodedBlocklet, RowEncoder};
 use super::options::CarbonWriterOptions;
+use super::release::Release;
 use super::table_codes::UNKNOWN_CARDINALITY;
 use crate::messages::{
     BlockIndex, BlockletIndex, BlockletInfo, ColumnSchema, FileFooter, FileHeader, IndexHeader, MinMax,
@@ -21,10 +21,6 @@ use crate::messages::{
 
 /// The version of the format.
 const VERSION: i32 = 3;
-/// The release whose files these are like; nested columns depend on it.
-const RELEASE: &str = "2.3.0";
-/// The last release with dictionaries of whole tables.
-const DICTIONARY_RELEASE: &str = "1.6.1";
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,16 +91,21 @@ pub(crate) struct FileFacts {
     time_stamp: i64,
     is_sorted: bool,
     written_by: String,
-    release: &'static str,
+    release: Release,
 }
 
 impl FileFacts {
-    pub fn new(columns: Arc<[ColumnSchema]>, time_stamp: i64, is_sorted: bool, written_by: &str) -> Self {
-        let (cardinalities, release) = match columns.iter().any(is_global) {
-            true => (cardinalities(&columns), DICTIONARY_RELEASE),
-            false => (Vec::new(), RELEASE),
+    pub fn new(
+        columns: Arc<[ColumnSchema]>,
+        time_stamp: i64,
+        is_sorted: bool,
+        written_by: &str,
+        release: Release,
+    ) -> Self {
+        let cardinalities = match release {
+            Release::Old => cardinalities(&columns).into(),
+            Release::Current => Arc::new([]) as Arc<[i32]>,
         };
-        let cardinalities = cardinalities.into();
         Self { columns, cardinalities, time_stamp, is_sorted, written_by: written_by.to_string(), release }
     }
 }
@@ -199,7 +200,7 @@ impl<W: Write> FileOutput<W> {
         info.dimensions_end.get_or_insert(signed(self.position));
         info.measures_end = Some(signed(self.position));
         self.rows = self.rows.saturating_add(i64::from(rows));
-        self.indexes.push(BlockletIndex { min_max: bounds });
+        self.indexes.push(BlockletIndex::new(bounds));
         self.blocklets.push(info);
         Ok(())
     }
@@ -218,7 +219,7 @@ impl<W: Write> FileOutput<W> {
             is_sorted: Some(self.facts.is_sorted),
             extra: vec![
                 ("written_by".into(), self.facts.written_by.clone()),
-                ("version".into(), self.facts.release.into()),
+                ("version".into(), self.facts.release.version().into()),
             ],
         };
         let mut bytes = Vec::new();
@@ -305,8 +306,9 @@ impl<W: Write> CarbonFileWriter<W> {
         columns: Arc<[ColumnSchema]>,
         options: &CarbonWriterOptions,
     ) -> Result<Self> {
-        let facts = FileFacts::new(Arc::clone(&columns), now_millis(), false, &options.written_by);
-        let encoder = RowEncoder::new(&columns, &HashMap::new(), options)?;
+        let facts =
+            FileFacts::new(Arc::clone(&columns), now_millis(), false, &options.written_by, Release::Current);
+        let encoder = RowEncoder::new(&columns, &HashMap::new(), Release::Current, options)?;
         Ok(Self { encoder, output: FileOutput::new(sink, facts)? })
     }
 

@@ -1,4 +1,4 @@
-//! Index files out of the footers of their data files.
+//! Index files out of their data files: of the footers, or of the blocklets of a stream.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,20 +7,23 @@ use pilaster_core::{Error, Limits, Result};
 use pilaster_encoding::thrift::{Writer, wire};
 
 use super::super::lost;
-use super::super::names::{bucket, loose_name};
+use super::super::names::{bucket, loose_name, part_number};
 use super::super::open::{open_path, sorted_names};
 use super::super::opener::by_file;
-use super::thrift::{RawFile, read};
+use super::thrift::{RawFile, read, read_legacy};
+use super::{legacy_index, stream_index};
 use crate::file::IndexFile;
 use crate::messages::write_merged;
 
 /// The data files that the index file `name` listed: those of its own name, or all that no other index lists.
 pub(super) fn data_files(folder: &Path, segment: &str, name: &str, limits: &Limits) -> Result<Vec<String>> {
-    let on_disk = if segment.is_empty() {
+    let mut on_disk: Vec<_> = if segment.is_empty() {
         sorted_names(folder)?.into_iter().filter(|name| name.ends_with(".carbondata")).collect()
     } else {
         lost::data_files(folder, segment)?
     };
+    // A task numbers its files, and engines of versions 1 and 2 go by their order alone.
+    on_disk.sort_by_cached_key(|name| part_number(name));
     if name.ends_with(".carbonindexmerge") {
         return Ok(on_disk);
     }
@@ -69,6 +72,14 @@ pub(super) fn index(folder: &Path, name: &str, files: &[String], limits: &Limits
 
 fn loose(folder: &Path, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
     let mut out = Vec::new();
+    if let Some(first) = files.first().map(|name| folder.join(name)) {
+        if stream_index::is_stream(&first, limits)? {
+            return stream_index::index(folder, files, limits);
+        }
+        if read(&first, limits).is_err() && read_legacy(&first, limits).is_ok() {
+            return legacy_index::index(folder, files, limits);
+        }
+    }
     for (number, name) in files.iter().enumerate() {
         let file = read(&folder.join(name), limits)?;
         if number == 0 {
@@ -86,7 +97,7 @@ fn header(name: &str, file: &RawFile, out: &mut Vec<u8>) {
     writer.i32(1, 3);
     writer.list(2, wire::STRUCT, &file.columns, |column, out| out.extend_from_slice(column));
     writer.structure(3, |out| out.extend_from_slice(&file.segment_info));
-    writer.i32(4, bucket(name));
+    writer.i32(4, bucket(name).unwrap_or(0));
     writer.i64(5, file.time_stamp);
     if let Some(is_sorted) = file.is_sorted {
         writer.bool(6, is_sorted);

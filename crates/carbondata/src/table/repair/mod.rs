@@ -5,14 +5,16 @@
 //! | `schema` | the columns of the newest data file; partition columns as texts |
 //! | `tablestatus` | segment files and folders; what was compacted into what, by the numbers of rows |
 //! | `segments/*.segment` | the folders with data files of the segment |
-//! | `.carbonindex`, `.carbonindexmerge` | the footers of the data files, copied part by part |
+//! | `.carbonindex`, `.carbonindexmerge` | the footers of the data files, copied part by part; the blocklets of a stream |
 //! | `tableupdatestatus-*` | the delta files that lie beside the data |
 //! | `.dictmeta`, `.sortindex` | the words of the dictionary |
 //!
 //! What was there before stays beside the new file, as `damaged-<n>.<name>.bad`. A new file appears complete or not at all.
 
 mod index;
+mod legacy_index;
 mod schema;
+mod stream_index;
 mod thrift;
 pub(crate) mod words;
 
@@ -32,6 +34,7 @@ use super::open::{OpenedTable, open_table, schema_path};
 use super::options::CarbonTableOptions;
 use super::reader::CarbonTable;
 use super::status::{BlockUpdate, SegmentStatus};
+pub(crate) use legacy_index::is_index_of;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use thrift::fuzz as fuzz_raw;
 pub(crate) use words::check as check_sort_indexes;

@@ -64,7 +64,7 @@ pub fn compact(
     }
     let source =
         CarbonTable::open(folder, &CarbonTableOptions::default().with_segments(Some(merged.clone())))?;
-    let mut plan = plan(folder, &table, &result, time, &options)?;
+    let mut plan = plan(folder, &table, &result, time, is_old(&before), &options)?;
     let dictionaries = Dictionaries::open(folder, &plan.columns, &options)?;
     plan.codes = dictionaries.codes();
     let mut load = LoadWriter::new(plan);

@@ -11,6 +11,7 @@ use pilaster_core::{AtomicFolder, Error, Limits, Result};
 use super::load::{LoadPlan, LoadWriter, places_of};
 use super::options::CarbonTableWriterOptions;
 use crate::file::types::column_trees;
+use crate::file::write::Release;
 use crate::file::write::columns::{Naming, columns_of};
 use crate::file::write::writer::now_millis;
 use crate::file::{CarbonWriterOptions, WriteSummary};
@@ -53,6 +54,7 @@ impl CarbonFolderWriter {
             time,
             schema_time: time,
             options: CarbonTableWriterOptions::default().with_files(options.clone()),
+            release: Release::Current,
             codes: HashMap::new(),
         };
         Ok(Self { load: LoadWriter::new(plan), schema: stored, folder })

@@ -19,9 +19,9 @@ use super::options::CarbonTableWriterOptions;
 use super::partitions::{folder_name, partition_text};
 use super::sort::RowSorter;
 use crate::file::page::strings::NULL_MARKER;
-use crate::file::write::TableCodes;
 use crate::file::write::encoder::{EncodedBlocklet, RowEncoder, stored_columns};
 use crate::file::write::writer::{FileFacts, FileOutput};
+use crate::file::write::{Release, TableCodes};
 use crate::file::{FileIndex, WriteSummary, index_file};
 use crate::messages::{ColumnSchema, write_merged};
 
@@ -51,6 +51,7 @@ pub(crate) struct LoadPlan {
     /// When the schema was last changed.
     pub schema_time: i64,
     pub options: CarbonTableWriterOptions,
+    pub release: Release,
     /// Codes of the table's dictionaries, by the place of their column in `columns`.
     pub codes: HashMap<usize, Arc<TableCodes>>,
 }
@@ -347,7 +348,7 @@ impl GroupWriter {
         };
         // Files of one segment must differ by name, whatever their folder; buckets do already.
         let task = if partitions.is_empty() { 0 } else { number };
-        let encoder = RowEncoder::new(&plan.columns, &plan.codes, &plan.options.files)?;
+        let encoder = RowEncoder::new(&plan.columns, &plan.codes, plan.release, &plan.options.files)?;
         Ok(Self { plan, key, folder, partitions, bucket, task, encoder, open: None, files: Vec::new() })
     }
 
@@ -396,10 +397,9 @@ impl FileSet<'_> {
             self.end_file()?;
         }
         if self.open.is_none() {
-            // Releases with dictionaries do not name the compressor.
-            let compressor = match self.plan.codes.is_empty() {
-                true => format!(".{}", self.plan.options.files.compressor.name()),
-                false => String::new(),
+            let compressor = match self.plan.release {
+                Release::Current => format!(".{}", self.plan.options.files.compressor.name()),
+                Release::Old => String::new(),
             };
             let name = format!(
                 "part-{}-{}_batchno0-{}-{}-{}{compressor}.carbondata",
@@ -418,6 +418,7 @@ impl FileSet<'_> {
                 self.plan.schema_time,
                 !self.plan.sort_columns.is_empty(),
                 &self.plan.options.files.written_by,
+                self.plan.release,
             );
             *self.open = Some((name, FileOutput::new(AtomicFile::create(path)?, facts)?));
         }

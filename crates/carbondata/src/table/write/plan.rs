@@ -15,6 +15,7 @@ use super::load::{LoadPlan, places_of};
 use super::options::CarbonTableWriterOptions;
 use crate::file::CarbonWriterOptions;
 use crate::file::types::{column_trees, is_global};
+use crate::file::write::Release;
 use crate::file::write::columns::{Naming, columns_of, is_sort_column, random_id};
 use crate::messages::ColumnSchema;
 
@@ -185,12 +186,13 @@ fn stored_trees(columns: &[ColumnSchema]) -> Vec<ColumnSchema> {
     trees.into_iter().flatten().collect()
 }
 
-/// What a load of segment `id` writes.
+/// What a load of segment `id` writes; `is_old` for a table of a release before 2.0.
 pub(crate) fn plan(
     root: &Path,
     table: &TableSchema,
     id: &str,
     time: i64,
+    is_old: bool,
     options: &CarbonTableWriterOptions,
 ) -> Result<LoadPlan> {
     let depth = Limits::default().depth;
@@ -218,16 +220,13 @@ pub(crate) fn plan(
     {
         return Err(Error::invalid("rows cannot be put into buckets by nested columns or bytes"));
     }
-    let has_dictionaries = columns.iter().any(is_global);
-    if has_dictionaries && columns.iter().any(|column| column.num_child > 0) {
-        return Err(Error::unsupported("writing nested columns beside dictionaries of the table"));
-    }
     // Rows would be in the order of codes, which come with the rows.
     let is_coded = |column: &ColumnSchema| is_global(column) && is_sort_column(column);
     let sort_columns = if columns.iter().any(is_coded) { Vec::new() } else { sort_columns };
     Ok(LoadPlan {
         root: root.to_path_buf(),
         folder: segment_folder(id),
+        release: Release::of(&columns, is_old),
         columns: columns.into(),
         partition_columns: places_of(&schema, &table.partition_columns)?,
         sort_columns,

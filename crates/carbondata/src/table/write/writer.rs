@@ -9,8 +9,8 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::{AtomicFolder, Error, Result};
 
 use super::commit::{
-    Entry, change_status, finish_entry, is_old, new_entry, next_id, set_modified, text, write_entries,
-    write_segment_file,
+    Entry, change_status, finish_entry, is_old, new_entry, next_id, read_entries, set_modified, text,
+    write_entries, write_segment_file,
 };
 use super::dictionary::Dictionaries;
 use super::load::{LoadPlan, LoadWriter, Loaded, write_whole};
@@ -133,7 +133,7 @@ impl CarbonTableWriter {
             std::fs::create_dir_all(folder.path().join(part)).at(&name, 0, "")?;
         }
         write_whole(&folder.path().join("Metadata/schema"), &table.write())?;
-        let plan = plan(folder.path(), &table, "0", time, &options)?;
+        let plan = plan(folder.path(), &table, "0", time, false, &options)?;
         let dictionaries = Dictionaries::open(folder.path(), &plan.columns, &options)?;
         Ok(Self::new(plan, Target::New(folder), dictionaries))
     }
@@ -148,10 +148,11 @@ impl CarbonTableWriter {
         let time = now_millis();
         let options = CarbonTableWriterOptions { files: table_files(&table, &options.files)?, ..options };
         // What cannot be written is refused before anything is changed.
-        let columns = plan(folder, &table, "0", time, &options)?.columns;
+        let is_old = is_old(&read_entries(folder)?);
+        let columns = plan(folder, &table, "0", time, is_old, &options)?.columns;
         let dictionaries = Dictionaries::open(folder, &columns, &options)?;
         let segment = OpenSegment::begin(folder, time, &options)?;
-        let plan = plan(folder, &table, &segment.id, time, &options)?;
+        let plan = plan(folder, &table, &segment.id, time, is_old, &options)?;
         Ok(Self::new(plan, Target::Segment(Box::new(segment)), dictionaries))
     }
 

@@ -1,5 +1,7 @@
 //! Opening a table of which something is lost or damaged.
 
+mod stream;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,21 +9,21 @@ use std::sync::Arc;
 use pilaster_core::verify::{Finding, Severity};
 use pilaster_core::{Error, Result};
 
-use super::deletes::{Deletes, read_delta};
-use super::dictionary::{Damaged, read_dictionary, recover_dictionary};
-use super::lost::{self, Broken, Lost, is_lost, numbers};
-use super::names::{is_too_new, loose_name};
-use super::open::{open_path, sorted_names};
-use super::opener::{Opener, bucket_of, by_file};
-use super::options::CarbonTableOptions;
-use super::status::SegmentStatus;
 use crate::file::layout::CarbonFile;
 use crate::file::page::words::WordsRef;
 use crate::file::recover::recover;
-use crate::file::stream::open_stream_until_damage;
 use crate::file::{ColumnNode, IndexFile};
 use crate::legacy::{cardinalities, open_legacy};
 use crate::messages::BlockIndex;
+use crate::table::deletes::{Deletes, read_delta};
+use crate::table::dictionary::{Damaged, read_dictionary, recover_dictionary};
+use crate::table::lost::{self, Broken, Lost, is_lost, numbers};
+use crate::table::names::{is_too_new, loose_name};
+use crate::table::open::{open_path, sorted_names};
+use crate::table::opener::{Opener, bucket_of, by_file};
+use crate::table::options::CarbonTableOptions;
+use crate::table::repair::is_index_of;
+use crate::table::status::SegmentStatus;
 
 /// What is noted before an [`Opener`] is there to note it.
 pub(crate) struct Recovery<'a> {
@@ -143,47 +145,17 @@ impl Opener<'_> {
         Ok(())
     }
 
-    /// Adds the files of a stream: as far as its index says, or without it as far as whole blocklets go.
-    pub fn recover_stream(&mut self, segment: &str, folder: &Path) -> Result<()> {
-        let names = sorted_names(folder)?;
-        let mut files = Vec::new();
-        for name in names.iter().filter(|name| name.ends_with(".carbonindex")) {
-            match self.stream_files(folder, name) {
-                Ok(found) => files.extend(found),
-                Err(error) if is_lost(&error) => self.lost_index(segment, folder, name, &error),
-                Err(error) => return Err(error),
-            }
-        }
-        for name in names.iter().filter(|name| name.ends_with(".carbondata")) {
-            let path = folder.join(name);
-            if !files.iter().any(|(known, _)| *known == path) {
-                let error = Error::corrupt("an index that says how many bytes of the stream count", "none");
-                self.note(Lost::Data, &error.at(&path.display().to_string(), 0, "carbondata stream"));
-                files.push((path, u64::MAX));
-            }
-        }
-        for (path, valid) in files {
-            let source = open_path(&path)?;
-            let valid = valid.min(source.size());
-            match open_stream_until_damage(source, self.options.limits.clone(), valid) {
-                Ok((file, damage)) => {
-                    if let Some(error) = damage {
-                        self.note(Lost::Data, &error);
-                    }
-                    self.add_file(segment, file, Vec::new(), &[])?;
-                }
-                Err(error) if is_lost(&error) => self.note(Lost::Data, &error),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
     fn lost_index(&mut self, segment: &str, folder: &Path, name: &str, error: &Error) {
         let lost = Lost::Index { segment: segment.into(), folder: folder.into(), name: name.into() };
         if !self.broken.iter().any(|broken| broken.lost == lost) {
             self.note(lost, error);
         }
+    }
+
+    fn differing_index(&mut self, segment: &str, folder: &Path, name: &str) {
+        let place = folder.join(name).display().to_string();
+        let error = Error::corrupt("an index that says what the footer says", "another one");
+        self.lost_index(segment, folder, name, &error.at(&place, 0, "carbondata index"));
     }
 
     /// A data file as its footer and its index say: where they differ, the footer lies beside what it describes.
@@ -196,16 +168,16 @@ impl Opener<'_> {
         blocks: &[&BlockIndex],
         path: &Path,
     ) -> Result<Option<CarbonFile>> {
+        if index.header.version < 3 {
+            let file = self.legacy_file(path)?;
+            if file.is_some() && !is_index_of(index, blocks, path, &self.options.limits) {
+                self.differing_index(segment, folder, index_name);
+            }
+            return Ok(file);
+        }
         let opened = open_path(path).and_then(|source| CarbonFile::open(source, self.options.limits.clone()));
         let indexed = self.indexed_file(path, index, blocks);
         match (opened, indexed) {
-            (_, indexed) if index.header.version < 3 => match indexed {
-                Err(error) if is_lost(&error) => {
-                    self.note(Lost::Data, &error);
-                    Ok(None)
-                }
-                indexed => indexed.map(Some),
-            },
             (Ok(file), indexed) => {
                 let differs = match &indexed {
                     Ok(indexed) => {
@@ -214,9 +186,7 @@ impl Opener<'_> {
                     Err(_) => true,
                 };
                 if differs {
-                    let place = folder.join(index_name).display().to_string();
-                    let error = Error::corrupt("an index that says what the footer says", "another one");
-                    self.lost_index(segment, folder, index_name, &error.at(&place, 0, "carbondata index"));
+                    self.differing_index(segment, folder, index_name);
                 }
                 self.with_dictionaries(file)
             }
@@ -230,6 +200,23 @@ impl Opener<'_> {
             }
             (Err(error), Err(_)) if is_lost(&error) => self.data_file(path),
             (Err(error), _) => Err(error),
+        }
+    }
+
+    /// A data file of version 1 or 2; `None` if its footer cannot be read.
+    fn legacy_file(&mut self, path: &Path) -> Result<Option<CarbonFile>> {
+        let opened = open_path(path).and_then(|source| open_legacy(source, self.options.limits.clone()));
+        match opened {
+            Ok(mut file) => {
+                let cardinalities = cardinalities(&file).to_vec();
+                self.add_dictionaries(&mut file, &cardinalities)?;
+                Ok(Some(file))
+            }
+            Err(error) if is_lost(&error) => {
+                self.note(Lost::Data, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -388,7 +375,7 @@ impl Opener<'_> {
         }
     }
 
-    fn parts_of<'b>(&'b self, segment: &'b str) -> impl Iterator<Item = &'b super::part::Part> {
+    fn parts_of<'b>(&'b self, segment: &'b str) -> impl Iterator<Item = &'b crate::table::part::Part> {
         self.parts.iter().filter(move |part| part.segment == segment)
     }
 }
