@@ -80,6 +80,15 @@ fn time_of(text: Option<&str>) -> Option<i64> {
     text.and_then(milliseconds)
 }
 
+/// A time in `tablestatus` with what it is on the clock; as it stands there if it is none.
+pub fn shown_time(text: Option<&str>) -> String {
+    match text.map(|text| (text, text.parse())) {
+        None => String::new(),
+        Some((_, Ok(number))) => shown(number),
+        Some((text, Err(_))) => text.to_string(),
+    }
+}
+
 /// A time as a number, and for people.
 fn shown(time: i64) -> String {
     let array = TimestampMillisecondArray::from(vec![time]).with_timezone("UTC");

@@ -34,6 +34,7 @@ mod status;
 mod values;
 mod write;
 
+pub use as_of::shown_time;
 pub use opener::ForeignSegment;
 pub use options::{CarbonTableOptions, OutsideFolders};
 pub use reader::{CarbonTable, find_tables, has_metadata, is_table};

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, SegmentStatus, find_tables, has_metadata};
+use pilaster_carbondata::table::{
+    CarbonTable, CarbonTableOptions, SegmentStatus, find_tables, has_metadata, shown_time,
+};
 use pilaster_core::{
     Dataset, DatasetRef, Error, ErrorKind, Finding, Progress, Result, VerifyDepth, VerifyReport,
 };
@@ -41,7 +43,6 @@ impl Tables {
     }
 
     fn segment_entry(&self, name: &str, table: &CarbonTable, segment: &SegmentStatus) -> Entry {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let number = |value: &Option<String>| value.as_deref().and_then(|text| text.parse::<u64>().ok());
         let foreign = table.foreign_segments().iter().find(|foreign| foreign.id == segment.id);
         // Releases before 1.3 note no sizes.
@@ -50,10 +51,10 @@ impl Tables {
             ("table", name.to_string()),
             ("segment", segment.id.clone()),
             ("status", segment.status.clone()),
-            ("load start", text(&segment.load_start)),
-            ("load end", text(&segment.load_end)),
-            ("modified", text(&segment.modified)),
-            ("merged into", text(&segment.merged_into)),
+            ("load start", shown_time(segment.load_start.as_deref())),
+            ("load end", shown_time(segment.load_end.as_deref())),
+            ("modified", shown_time(segment.modified.as_deref())),
+            ("merged into", segment.merged_into.clone().unwrap_or_default()),
         ];
         Entry {
             path: format!("{}#{name}", table.name()),
