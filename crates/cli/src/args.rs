@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -20,16 +21,21 @@ pub(crate) struct FromToArgs {
     /// What to read: files, folders, globs or URLs, several of which are read as one; then what to write, whose extension
     /// names the format
     #[arg(required = true, value_name = "PATH")]
-    paths: Vec<String>,
+    paths: Vec<OsString>,
 }
 
 impl FromToArgs {
     /// The sources and the target.
-    pub(crate) fn split(&self) -> Result<(&[String], &Path)> {
-        match self.paths.split_last() {
-            Some((target, sources)) if !sources.is_empty() => Ok((sources, Path::new(target))),
-            _ => Err(Error::invalid("two paths are needed: what to read and what to write")),
-        }
+    pub(crate) fn split(&self) -> Result<(Vec<String>, &Path)> {
+        let Some((target, sources)) = self.paths.split_last().filter(|(_, sources)| !sources.is_empty())
+        else {
+            return Err(Error::invalid("two paths are needed: what to read and what to write"));
+        };
+        let text = |path: &OsString| {
+            let not_text = || Error::invalid(format!("{}: only names in UTF-8 are read", path.display()));
+            path.to_str().map(str::to_string).ok_or_else(not_text)
+        };
+        Ok((sources.iter().map(text).collect::<Result<_>>()?, Path::new(target)))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 pub enum VerifyDepth {
     /// Headers, footers and indexes are read and agree with each other.
     Footer,
-    /// And every stored checksum is right.
+    /// And every stored checksum is right; where a format has none, every value decodes.
     Checksums,
     /// And every value decodes.
     Values,

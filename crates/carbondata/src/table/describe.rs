@@ -3,7 +3,6 @@
 use pilaster_core::describe::{ColumnStatistics, Node};
 use pilaster_core::{Dataset, Result};
 
-use super::as_of::shown_time;
 use super::part::ColumnOrigin;
 use super::reader::CarbonTable;
 use super::schema::TableSchema;
@@ -49,10 +48,10 @@ pub(crate) fn describe_table(table: &CarbonTable) -> Result<Node> {
 fn segment_node(table: &CarbonTable, segment: &SegmentStatus) -> Result<Node> {
     let mut node = Node::new(format!("segment {}", segment.id), 0)
         .fact("status", &segment.status)
-        .fact("load_start", shown_time(segment.load_start.as_deref()))
-        .fact("load_end", shown_time(segment.load_end.as_deref()))
-        .fact("modified", shown_time(segment.modified.as_deref()))
-        .fact("merged_into", segment.merged_into.clone().unwrap_or_default())
+        .fact("load_start", segment.load_start.as_deref().unwrap_or_default())
+        .fact("load_end", segment.load_end.as_deref().unwrap_or_default())
+        .fact("modified", segment.modified.as_deref().unwrap_or_default())
+        .fact("merged_into", segment.merged_into.as_deref().unwrap_or_default())
         .fact("rows", table.segment_rows(&segment.id));
     for part in table.0.parts.iter().filter(|part| part.segment == segment.id) {
         let deleted = part.file.rows.saturating_sub(part.live.count());

@@ -23,7 +23,7 @@ Examples:
   pilaster convert -c id,name -w \"id > 10\" data/ rows.csv
   pilaster convert --rows ..1000000 data/ first.arrow
   pilaster convert -f cfile-set --cfile-codec lz4 --cfile-key id rows.parquet table/
-  pilaster convert -f kudu --kudu-key id --kudu-hash id:4 rows.parquet tserver/
+  pilaster convert --kudu-key id --kudu-hash id:4 rows.parquet tserver/
   pilaster convert -f doris --doris-model unique --doris-key id rows.parquet snapshot/
   pilaster convert -f carbondata --carbon-sort id rows.parquet store/db/table
   pilaster convert store/db/table out/
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
         return run_migration(args, words);
     }
     let target = args.write.target(target)?;
-    let dataset = open_all(&args.open.options()?, sources, words)?;
+    let dataset = open_all(&args.open.options()?, &sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
     let bar = words.bar("convert", Unit::Rows);
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
 /// A folder of Parquet files, in pieces that survive a kill.
 fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
     let (sources, target) = args.paths.split()?;
-    let dataset = open_all(&args.open.options()?, sources, words)?;
+    let dataset = open_all(&args.open.options()?, &sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
     let options = MigrateOptions::default()

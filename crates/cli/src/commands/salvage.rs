@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (sources, target) = args.paths.split()?;
     let target = args.write.target(target)?;
     let open = args.lost.narrow(args.open.options_for(args.shape.shape())?)?;
-    let dataset = open_all(&open.with_recovery(true), sources, words)?;
+    let dataset = open_all(&open.with_recovery(true), &sources, words)?;
     let options = SalvageOptions::default()
         .with_row_number_column(args.row_number.clone())
         .with_convert(args.write.options()?);

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 enum Depth {
     /// Headers, footers and indexes agree
     Footer,
-    /// And every stored checksum is right
+    /// And every stored checksum is right; of a format without checksums, every value decodes
     Checksums,
     /// And every value decodes
     Values,

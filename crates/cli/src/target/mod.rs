@@ -22,7 +22,7 @@ use self::redfile::RedfileArgs;
 /// How the target is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TargetArgs {
-    /// The format to write, where the extension does not say it
+    /// The format to write, where neither the extension nor the options of a format say it
     #[arg(short, long, value_parser = PossibleValuesParser::new(OutputFormat::ALL.map(|(_, name)| name)))]
     format: Option<String>,
 
@@ -92,7 +92,7 @@ impl TargetArgs {
 
 /// Whether a path ends in a slash.
 fn is_folder(path: &Path) -> bool {
-    path.to_string_lossy().ends_with(std::path::MAIN_SEPARATOR)
+    path.to_string_lossy().ends_with(std::path::is_separator)
 }
 
 /// `COLUMN=VALUE`

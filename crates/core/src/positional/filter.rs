@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::prep_null_mask_filter;
+use arrow_select::take::take;
 
 use super::ColumnCursor;
 use crate::error::{Error, Result};
@@ -60,11 +62,17 @@ impl Filter {
     ) -> Result<ArrayRef> {
         let missing = || Error::invalid(format!("no compared column number {position}"));
         let array = self.compared.arrays.get(position).ok_or_else(missing)?;
+        let index =
+            |row: u64| usize::try_from(row.saturating_sub(self.compared.first_row)).unwrap_or(usize::MAX);
+        let (start, end) = (index(rows.start), index(rows.end));
+        let length = end.saturating_sub(start);
         if array.data_type() == data_type {
-            let index =
-                |row: u64| usize::try_from(row.saturating_sub(self.compared.first_row)).unwrap_or(usize::MAX);
-            let (start, end) = (index(rows.start), index(rows.end));
-            return Ok(array.slice(start, end.saturating_sub(start)));
+            return Ok(array.slice(start, length));
+        }
+        if let Some(words) =
+            array.as_any_dictionary_opt().filter(|words| words.values().data_type() == data_type)
+        {
+            return Ok(take(words.values(), &words.keys().slice(start, length), None)?);
         }
         self.columns.get_mut(position).ok_or_else(missing)?.read(rows.clone())
     }

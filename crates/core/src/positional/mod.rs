@@ -31,7 +31,7 @@ pub trait ColumnCursor: Send {
     fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef>;
 
     /// The values of `rows` in whatever form is cheapest to compare: a dictionary column may stay one. An array of the type that
-    /// [`ColumnCursor::read`] gives must be the one it gives.
+    /// [`ColumnCursor::read`] gives must be the one it gives, and so must the values of a dictionary of that type.
     ///
     /// # Errors
     /// As [`ColumnCursor::read`].
@@ -363,8 +363,8 @@ mod tests {
     fn what_was_compared_is_not_read_again() {
         let fields = ["a", "b", "c"].map(|name| Field::new(name, DataType::Int64, false));
         let schema = Schema::new(fields.to_vec());
-        // Ten batches are compared; two hold rows that remain, and column `b` is asked for twice.
-        for (as_codes, reads) in [(false, 10 + 2), (true, 10 + 2 * 3)] {
+        // Ten batches are compared; two hold rows that remain, of which column `c` is read.
+        for as_codes in [false, true] {
             let columns = Counted { opened: AtomicUsize::new(0), reads: Arc::default(), as_codes };
             let predicate = Predicate::And(vec![col("b").gt_eq(lit(15i64)), col("b").lt(lit(25i64))]);
             let request = ScanRequest {
@@ -383,7 +383,7 @@ mod tests {
                 assert!(values.into_iter().eq(15..25), "column {column}");
             }
             assert_eq!(columns.opened.load(Ordering::Relaxed), 2);
-            assert_eq!(columns.reads.load(Ordering::Relaxed), reads);
+            assert_eq!(columns.reads.load(Ordering::Relaxed), 10 + 2);
         }
     }
 }

@@ -15,6 +15,7 @@ use pilaster_core::{Error, Limits, Result, RowRanges};
 
 use super::column::{Column, Repeated};
 use super::decode::Form;
+use super::page::PageStore;
 use super::page_cursor::{Damage, PageCursor};
 use super::paged::PagedColumn;
 use super::variant::VariantCursor;
@@ -263,7 +264,19 @@ pub(crate) fn sound_parts(rows: &Range<u64>, damages: &[Damage]) -> Vec<Range<u6
     sound
 }
 
-impl ColumnCursor for Cursor {
+/// A column of a file, which what goes wrong outside of single pages is said of.
+pub(crate) struct FileCursor {
+    pub cursor: Cursor,
+    pub store: Arc<PageStore>,
+}
+
+impl FileCursor {
+    fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
+        self.cursor.read_form(rows, form).map_err(|error| error.at(self.store.name(), 0, "segment column"))
+    }
+}
+
+impl ColumnCursor for FileCursor {
     fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
         self.read_form(rows, Form::Wanted)
     }
@@ -273,7 +286,7 @@ impl ColumnCursor for Cursor {
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        let damages = self.damages(&rows);
+        let damages = self.cursor.damages(&rows);
         let sound = sound_parts(&rows, &damages);
         let mut stretches: Vec<_> = sound.into_iter().map(|range| (range, None)).collect();
         stretches.extend(damages.into_iter().map(|(range, error)| (range, Some(error))));

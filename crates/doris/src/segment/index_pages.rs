@@ -1,7 +1,7 @@
 //! The pages of ordinal indexes, which lie next to each other: the first that is asked for brings those along that will be.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use pilaster_core::source::READ_AHEAD_BYTES;
@@ -22,7 +22,7 @@ struct State {
 impl IndexPages {
     /// Says that the page at `pointer`, which must lie inside the file, is likely to be asked for.
     pub fn announce(&self, pointer: PagePointer) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         if !state.announced.contains(&pointer) && !state.fetched.contains_key(&pointer) {
             state.announced.push(pointer);
         }
@@ -30,15 +30,19 @@ impl IndexPages {
 
     /// The stored bytes of the page at `pointer`.
     pub fn read(&self, source: &dyn Source, pointer: PagePointer) -> Result<Bytes> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bytes) = state.fetched.remove(&pointer) {
-            return Ok(bytes);
-        }
+        let announced = {
+            let mut state = self.lock();
+            if let Some(bytes) = state.fetched.remove(&pointer) {
+                return Ok(bytes);
+            }
+            std::mem::take(&mut state.announced)
+        };
         let mut together = vec![pointer];
         let mut bytes = u64::from(pointer.size);
-        for other in std::mem::take(&mut state.announced) {
-            bytes = bytes.saturating_add(u64::from(other.size));
-            if other != pointer && bytes <= READ_AHEAD_BYTES {
+        for other in announced.into_iter().filter(|other| *other != pointer) {
+            let with_other = bytes.saturating_add(u64::from(other.size));
+            if with_other <= READ_AHEAD_BYTES {
+                bytes = with_other;
                 together.push(other);
             }
         }
@@ -49,8 +53,12 @@ impl IndexPages {
             Err(_) => return source.read_at(pointer.range()),
         };
         let own = stored.next().unwrap_or_default();
-        state.fetched.extend(together.into_iter().skip(1).zip(stored));
+        self.lock().fetched.extend(together.into_iter().skip(1).zip(stored));
         Ok(own)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

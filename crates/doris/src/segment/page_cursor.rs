@@ -58,10 +58,7 @@ impl PageCursor {
                 Some((kind, strings, range)) => pieces.push_strings(kind, strings, &range, left),
                 None => page.read(range, form, &column.shape.cell).and_then(|piece| pieces.push(piece)),
             };
-            pushed.map_err(|error| {
-                let at = column.page_of(first_row).ok().and_then(|number| column.pages().ok()?.get(number));
-                error.at(column.name(), at.map_or(0, |page| page.pointer.offset), PageKind::Data.part())
-            })?;
+            pushed.map_err(|error| column.at_page_of(first_row, error))?;
         }
         pieces.join(&column.shape.cell.arrow())
     }
@@ -78,7 +75,10 @@ impl PageCursor {
             row = row.saturating_add(range.len() as u64);
             let until = range.end;
             let with_next = range.start..until.saturating_add(1).min(page.rows);
-            let values = page.read(with_next.clone(), Form::Wanted, &column.shape.cell)?;
+            let first_row = page.first_row;
+            let values = page
+                .read(with_next.clone(), Form::Wanted, &column.shape.cell)
+                .map_err(|error| column.at_page_of(first_row, error))?;
             let values = values
                 .as_primitive_opt::<UInt64Type>()
                 .filter(|values| values.null_count() == 0)
@@ -211,7 +211,7 @@ impl PageCursor {
         let check = || {
             let located = column.pages()?.get(number).ok_or_else(|| Error::invalid("no such page"))?;
             let mut page = column.decode(located, None)?;
-            page.check(&column.shape.cell)?;
+            page.check(&column.shape.cell).map_err(|error| column.at_page_of(page.first_row, error))?;
             Ok::<_, Error>(page)
         };
         let damage = match check() {

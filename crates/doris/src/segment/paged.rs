@@ -185,6 +185,12 @@ impl PagedColumn {
         }
     }
 
+    /// Says that an error came from the page of `row`.
+    pub fn at_page_of(&self, row: u64, error: Error) -> Error {
+        let page = self.page_of(row).ok().and_then(|number| self.pages().ok()?.get(number));
+        error.at(self.name(), page.map_or(0, |page| page.pointer.offset), PageKind::Data.part())
+    }
+
     /// The dictionary, read once.
     pub fn words(&self) -> Result<Words> {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Which rows of a segment can match a predicate, as far as its indexes know.
 //!
 //! Segment zone maps first, then the key index, bloom filters, bitmap indexes and page zone maps; each only for columns the
-//! predicate looks at, and page zone maps only where more than a few pages are left. Pages of different columns hold different rows, so zone maps are compared on the stretches between
-//! all page boundaries.
+//! predicate looks at, and page zone maps only where more than a few pages are left. Pages of different columns hold different
+//! rows, so zone maps are compared on the stretches between all page boundaries.
 
 use std::collections::HashMap;
 
@@ -56,7 +56,7 @@ pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRange
             rows = rows.intersect(&kept);
         }
     }
-    columns.retain_mut(|column| !is_cheap_to_read(column.paged, &rows));
+    columns.retain(|column| !is_cheap_to_read(column.paged, &rows));
     if rows.is_empty() || columns.is_empty() {
         return Ok(rows);
     }

@@ -15,6 +15,7 @@ use pilaster_core::{
 
 use super::column::{Column, schema_type};
 use super::column_meta::ColumnMeta;
+use super::cursor::FileCursor;
 use super::footer::{FOOTER_PART, SegmentMetadata};
 use super::page::PageStore;
 use super::page_indexes::PageIndexes;
@@ -304,7 +305,8 @@ impl Columns for SegmentReader {
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let output =
             self.0.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
-        Ok(Box::new(output.column.cursor(wanted)))
+        let cursor = output.column.cursor(wanted);
+        Ok(Box::new(FileCursor { cursor, store: Arc::clone(&self.0.store) }))
     }
 }
 

@@ -24,6 +24,7 @@
 mod avx2;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod avx512;
+mod block;
 #[cfg(any(test, all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 mod lanes;
 #[cfg(all(target_arch = "aarch64", not(miri)))]
@@ -31,6 +32,7 @@ mod neon;
 mod scalar;
 mod sub_blocks;
 
+pub use block::ShuffledBlock;
 pub use sub_blocks::SubBlocks;
 
 use crate::codec::lz4;

@@ -1,8 +1,4 @@
-//! BIT_SHUFFLE pages: cells of fixed width, and the codes of DICT pages.
-//!
-//! ```text
-//! | u32 count | u32 bytes of all this | u32 count rounded up to 8 | u32 width | sub-blocks |
-//! ```
+//! BIT_SHUFFLE pages: cells of fixed width, and the codes of DICT pages. For the layout see [`ShuffledBlock`].
 //!
 //! Sub-blocks are decompressed when a batch asks for their cells, not before: a batch of few rows costs few sub-blocks.
 
@@ -12,47 +8,34 @@ use arrow_array::{PrimitiveArray, UInt32Array};
 use arrow_buffer::{Buffer, MutableBuffer};
 use bytes::Bytes;
 use pilaster_core::{Error, Limits, Result};
-use pilaster_encoding::bitshuffle::SubBlocks;
+use pilaster_encoding::bitshuffle::ShuffledBlock;
 
-use super::{check_count, word};
-
-const HEADER_BYTES: usize = 16;
+use super::check_count;
 
 /// The cells of a page, still packed.
 #[derive(Debug)]
 pub(super) struct Shuffled {
-    packed: Bytes,
-    blocks: SubBlocks,
+    bytes: Bytes,
+    block: ShuffledBlock,
 }
 
 impl Shuffled {
     /// Checks the header of exactly `count` cells of `width` bytes and finds the sub-blocks.
     pub fn open(encoded: &Bytes, width: usize, count: usize, limits: &Limits) -> Result<Self> {
-        check_count(word(encoded, 0, "a count")? as usize, count)?;
-        let size = word(encoded, 4, "a size")? as usize;
-        let padded = word(encoded, 8, "a padded count")? as usize;
-        let element_size = word(encoded, 12, "an element size")? as usize;
-        if size != encoded.len() {
-            return Err(Error::corrupt(format!("a size of {} bytes", encoded.len()), size));
+        let block = ShuffledBlock::open(encoded, 0)?;
+        check_count(block.count(), count)?;
+        if block.element_size() != width {
+            return Err(Error::corrupt(format!("elements of {width} bytes"), block.element_size()));
         }
-        if padded != count.next_multiple_of(8) {
-            let expected = format!("{} elements with padding", count.next_multiple_of(8));
-            return Err(Error::corrupt(expected, padded));
-        }
-        if element_size != width {
-            return Err(Error::corrupt(format!("elements of {width} bytes"), element_size));
-        }
-        limits.decoded((padded as u64).saturating_mul(width as u64))?;
-        let packed = encoded.slice(HEADER_BYTES.min(encoded.len())..);
-        let blocks = SubBlocks::locate(width, &packed, padded)?;
-        Ok(Self { packed, blocks })
+        limits.decoded((count as u64).saturating_mul(width as u64))?;
+        Ok(Self { bytes: encoded.clone(), block })
     }
 
     /// The bytes of the cells `range`.
     pub fn cells(&self, range: Range<usize>) -> Result<MutableBuffer> {
-        let bytes = range.len().saturating_mul(self.blocks.element_size());
+        let bytes = range.len().saturating_mul(self.block.element_size());
         let mut cells = MutableBuffer::with_capacity(bytes);
-        self.blocks.decompress(&self.packed, range, |piece| cells.extend_from_slice(piece))?;
+        self.block.decompress(&self.bytes, range, |piece| cells.extend_from_slice(piece))?;
         Ok(cells)
     }
 

@@ -32,8 +32,8 @@ pub(crate) use bytes::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, decode_pl
 use lists::Lists;
 pub(crate) use lists::as_list_type;
 pub(crate) use numbers::number_array;
-pub(crate) use shuffled::SHUFFLE_HEADER_BYTES;
 use shuffled::Shuffled;
+pub(crate) use shuffled::{ORDINAL_BYTES, SHUFFLE_HEADER_BYTES};
 
 /// Number of values and ordinal of the first row, as every encoded block says at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

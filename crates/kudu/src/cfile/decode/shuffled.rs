@@ -1,7 +1,7 @@
 //! BIT_SHUFFLE blocks: numbers, and the codewords of DICT blocks.
 //!
 //! ```text
-//! | u32 ordinal | u32 count | u32 bytes of all this | u32 count rounded up to 8 | u32 width | sub-blocks |
+//! | u32 ordinal | header and sub-blocks: see `ShuffledBlock` |
 //! ```
 //!
 //! Sub-blocks are decompressed when a batch asks for their values, not before: a batch of few rows costs few sub-blocks, and
@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 use pilaster_core::{Error, Result};
-use pilaster_encoding::bitshuffle::SubBlocks;
+use pilaster_encoding::bitshuffle::ShuffledBlock;
 use std::sync::Arc;
 
 use super::fixed::spread;
@@ -24,42 +24,34 @@ use super::numbers::Numbers;
 use super::{BlockShape, BlockStart, Form, Words, word};
 use crate::cfile::arrow_types::Target;
 
-/// Bytes of the BIT_SHUFFLE header.
-pub(crate) const SHUFFLE_HEADER_BYTES: usize = 20;
+/// Bytes of the ordinal before the header.
+pub(crate) const ORDINAL_BYTES: usize = size_of::<u32>();
+/// Bytes of ordinal and header.
+pub(crate) const SHUFFLE_HEADER_BYTES: usize = ORDINAL_BYTES + ShuffledBlock::HEADER_BYTES;
 
 /// The values of a BIT_SHUFFLE block, still packed.
 #[derive(Debug)]
 pub(crate) struct Shuffled {
-    packed: Bytes,
-    blocks: SubBlocks,
+    bytes: Bytes,
+    block: ShuffledBlock,
 }
 
 /// Checks the header of a BIT_SHUFFLE block and finds its sub-blocks.
 pub(super) fn open(shape: &BlockShape, encoded: &Bytes) -> Result<(BlockStart, Shuffled)> {
     let ordinal = word(encoded, 0, "an ordinal")?;
-    let count = shape.check_count(u64::from(word(encoded, 4, "a count")?))?;
-    let size = word(encoded, 8, "a size")? as usize;
-    let padded = word(encoded, 12, "a padded count")? as usize;
-    let element_size = word(encoded, 16, "an element size")? as usize;
-    if size != encoded.len() {
-        return Err(Error::corrupt(format!("a size of {} bytes", encoded.len()), size));
+    let block = ShuffledBlock::open(encoded, ORDINAL_BYTES)?;
+    let count = shape.check_count(block.count() as u64)?;
+    if !matches!(block.element_size(), 1 | 2 | 4 | 8 | 16) {
+        return Err(Error::corrupt("elements of 1, 2, 4, 8 or 16 bytes", block.element_size()));
     }
-    if padded != count.next_multiple_of(8) {
-        return Err(Error::corrupt(format!("{} elements with padding", count.next_multiple_of(8)), padded));
-    }
-    if !matches!(element_size, 1 | 2 | 4 | 8 | 16) {
-        return Err(Error::corrupt("elements of 1, 2, 4, 8 or 16 bytes", element_size));
-    }
-    shape.limits.decoded((padded as u64).saturating_mul(element_size as u64))?;
-    let packed = encoded.slice(SHUFFLE_HEADER_BYTES.min(encoded.len())..);
-    let blocks = SubBlocks::locate(element_size, &packed, padded)?;
-    Ok((BlockStart { ordinal, count }, Shuffled { packed, blocks }))
+    shape.limits.decoded((count as u64).saturating_mul(block.element_size() as u64))?;
+    Ok((BlockStart { ordinal, count }, Shuffled { bytes: encoded.clone(), block }))
 }
 
 impl Shuffled {
     /// Bytes of a value.
     pub fn width(&self) -> usize {
-        self.blocks.element_size()
+        self.block.element_size()
     }
 
     /// The values `dense`, spread over the rows of `nulls` if there are nulls.
@@ -72,7 +64,7 @@ impl Shuffled {
         let rows = nulls.as_ref().map_or(dense.len(), NullBuffer::len);
         let mut numbers = Numbers::new(target, rows)?;
         match &nulls {
-            None => self.blocks.decompress(&self.packed, dense, |stored| numbers.push(stored))?,
+            None => self.block.decompress(&self.bytes, dense, |stored| numbers.push(stored))?,
             Some(nulls) => numbers.push(&self.stored(dense, Some(nulls))?),
         }
         numbers.finish(rows, nulls, target)
@@ -81,7 +73,7 @@ impl Shuffled {
     /// The values `dense` as they are stored, spread over the rows of `nulls` if there are nulls.
     fn stored(&self, dense: Range<usize>, nulls: Option<&NullBuffer>) -> Result<Buffer> {
         let mut buffer = MutableBuffer::with_capacity(dense.len().saturating_mul(self.width()));
-        self.blocks.decompress(&self.packed, dense, |stored| buffer.extend_from_slice(stored))?;
+        self.block.decompress(&self.bytes, dense, |stored| buffer.extend_from_slice(stored))?;
         Ok(match nulls {
             None => buffer.into(),
             Some(nulls) => spread(&buffer.into(), self.width(), nulls),

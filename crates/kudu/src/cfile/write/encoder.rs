@@ -5,14 +5,15 @@ use std::ops::Range;
 use arrow_array::ArrayAccessor;
 use arrow_buffer::BooleanBuffer;
 use pilaster_core::{Error, Result};
+use pilaster_encoding::bitshuffle::ShuffledBlock;
 use pilaster_encoding::dictionary::{self, DictionaryBuilder};
 use pilaster_encoding::prefix::PrefixEncoder;
 use pilaster_encoding::rle::RleEncoder;
-use pilaster_encoding::{bits, bitshuffle, frame_of_reference, group_varint};
+use pilaster_encoding::{bits, frame_of_reference, group_varint};
 
 use super::options::Resolved;
 use super::values::{Bytes, Stored, with_bytes};
-use crate::cfile::decode::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, SHUFFLE_HEADER_BYTES};
+use crate::cfile::decode::{MODE_CODEWORDS, MODE_PLAIN, ORDINAL_BYTES, PLAIN_HEADER_BYTES};
 use crate::cfile::types::{Encoding, KuduType, Physical};
 
 /// Every this many entries of a PREFIX block one stands whole.
@@ -431,20 +432,8 @@ fn append_bit_runs(
 
 /// A BIT_SHUFFLE block; `bytes` is padded with zero elements.
 fn shuffled_block(ordinal: u32, width: usize, bytes: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<()> {
-    let count = bytes.len().checked_div(width).unwrap_or_default();
-    let padded = count.next_multiple_of(8);
-    bytes.resize(padded.saturating_mul(width), 0);
-    let start = out.len();
-    for number in [ordinal, word(count), 0, word(padded), word(width)] {
-        out.extend(number.to_le_bytes());
-    }
-    bitshuffle::compress_lz4(width, bytes, out)?;
-    debug_assert!(out.len().saturating_sub(start) >= SHUFFLE_HEADER_BYTES);
-    let size = word(out.len().saturating_sub(start)).to_le_bytes();
-    if let Some(field) = out.get_mut(start.saturating_add(8)..start.saturating_add(12)) {
-        field.copy_from_slice(&size);
-    }
-    Ok(())
+    out.extend(ordinal.to_le_bytes());
+    Ok(ShuffledBlock::append(width, bytes, ORDINAL_BYTES, out)?)
 }
 
 fn group_varint_block(ordinal: u32, bytes: &[u8], out: &mut Vec<u8>) {

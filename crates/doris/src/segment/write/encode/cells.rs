@@ -1,7 +1,7 @@
 //! Cells of fixed width.
 
 use pilaster_core::{Error, Result};
-use pilaster_encoding::bitshuffle;
+use pilaster_encoding::bitshuffle::ShuffledBlock;
 use pilaster_encoding::packed_frames::FrameEncoder;
 use pilaster_encoding::rle::RleEncoder;
 
@@ -10,9 +10,6 @@ use crate::segment::cells::Cell;
 use crate::segment::types::Encoding;
 
 const COUNT_BYTES: usize = size_of::<u32>();
-const SHUFFLE_HEADER_BYTES: usize = 16;
-/// Elements are shuffled in groups of so many.
-const SHUFFLE_GROUP: usize = 8;
 /// Within so many equal values a run has been decided upon, and writes nothing more before it ends.
 const RUN_DECIDED: usize = 16;
 
@@ -108,7 +105,7 @@ impl CellEncoder {
                 page.clear();
             }
             Form::Shuffled(page) => {
-                append_shuffled(page, self.width, out)?;
+                ShuffledBlock::append(self.width, page, 0, out)?;
                 page.clear();
             }
             Form::Runs { encoder, bits } => {
@@ -132,20 +129,4 @@ fn push_run(encoder: &mut RleEncoder, cells: &[u8], width: usize) -> usize {
     }
     encoder.push(value);
     1
-}
-
-/// A BIT_SHUFFLE block: header and compressed sub-blocks. `cells` is filled up to whole groups.
-pub(super) fn append_shuffled(cells: &mut Vec<u8>, width: usize, out: &mut Vec<u8>) -> Result<()> {
-    let count = cells.len().checked_div(width).unwrap_or_default();
-    let padded = count.next_multiple_of(SHUFFLE_GROUP);
-    cells.resize(padded.saturating_mul(width), 0);
-    let start = out.len();
-    out.resize(start.saturating_add(SHUFFLE_HEADER_BYTES), 0);
-    bitshuffle::compress_lz4(width, cells, out)?;
-    let total = small(out.len().saturating_sub(start))?;
-    let words = [small(count)?, total, small(padded)?, small(width)?];
-    for (slot, word) in out.get_mut(start..).unwrap_or_default().chunks_exact_mut(COUNT_BYTES).zip(words) {
-        slot.copy_from_slice(&word.to_le_bytes());
-    }
-    Ok(())
 }

@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use pilaster_core::{Error, Result};
+use pilaster_encoding::bitshuffle::ShuffledBlock;
 use pilaster_encoding::dictionary::DictionaryBuilder;
 
 use super::bytes::PlainEncoder;
-use super::cells::append_shuffled;
 use super::{Taken, small};
 use crate::segment::types::Encoding;
 use crate::segment::write::values::ByteValues;
@@ -112,7 +112,7 @@ impl DictionaryEncoder {
             return plain.finish_page(out);
         }
         out.extend(Encoding::Dict.number().to_le_bytes());
-        append_shuffled(&mut self.codes, CODE_BYTES, out)?;
+        ShuffledBlock::append(CODE_BYTES, &mut self.codes, 0, out)?;
         self.codes.clear();
         self.page = self.page.wrapping_add(1);
         if self.is_dictionary_full() {
