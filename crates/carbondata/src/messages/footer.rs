@@ -254,7 +254,7 @@ impl MinMax {
         Some((self.min.get(index)?, self.max.get(index)?))
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut writer = Writer::new(out);
         writer.binary_list(1, &self.min);
         writer.binary_list(2, &self.max);

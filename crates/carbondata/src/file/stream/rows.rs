@@ -27,6 +27,9 @@ use crate::file::types::{CarbonType, ColumnNode};
 use crate::legacy::times;
 use crate::messages::ColumnSchema;
 
+/// What a value takes while its column is put together.
+pub(super) const CELL_BYTES: u64 = size_of::<Option<&[u8]>>() as u64;
+
 /// How long a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -134,7 +137,12 @@ impl<'f> Rows<'f> {
 
     /// Cuts one column out of `rows` rows.
     pub fn column(&self, bytes: &[u8], node: &ColumnNode, rows: usize) -> Result<ArrayRef> {
-        let mut column = Vec::with_capacity(rows.min(bytes.len()));
+        // A row has at least the length of its null bits.
+        if rows > bytes.len() / 2 {
+            return Err(Error::corrupt(format!("{rows} rows"), format!("{} bytes", bytes.len())));
+        }
+        self.file.limits.decoded((rows as u64).saturating_mul(CELL_BYTES))?;
+        let mut column = Vec::with_capacity(rows);
         let mut rest = bytes;
         for _ in 0..rows {
             rest = self.cut(rest, |other, value| {
