@@ -68,7 +68,7 @@ pub(crate) fn parsed(entry: &Entry) -> Result<SegmentStatus> {
 }
 
 /// Whether a table is of a release before 2.0: its entries tell, and without any its schema. Only those releases have dictionaries of the
-/// table, and later ones note for every table whether it has index tables.
+/// table, and 2.3 notes for every table whether it has index tables.
 pub(crate) fn is_old(table: &TableSchema, entries: &[Entry]) -> bool {
     if entries.is_empty() {
         let notes_index_tables = table.properties.iter().any(|(key, _)| key == "indextableexists");
