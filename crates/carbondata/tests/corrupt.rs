@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
     reason = "tests compute with known values"
 )]
 
@@ -15,7 +16,7 @@ use arrow_select::concat::concat_batches;
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
 use pilaster_core::progress::Silent;
-use pilaster_core::{Dataset, Limits, LossLog, VerifyDepth};
+use pilaster_core::{Dataset, ErrorKind, Limits, LossLog, VerifyDepth};
 use support::damage::Copy;
 use support::tables::files_below;
 use support::{GoldenFile, batches, goldens, memory, testdata};
@@ -92,6 +93,72 @@ fn an_index_of_old_versions_gives_the_rows_or_an_error() {
         }
         // Paths before the name, keys and statistics do not matter to a scan.
         assert!(same > 100 && refused > 300, "{name}: {same} read, {refused} refused");
+    }
+}
+
+/// A number in the form that Thrift gives it.
+fn thrift_number(value: i64) -> Vec<u8> {
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    let mut bytes = Vec::new();
+    while rest > 0x7f {
+        bytes.push((rest & 0x7f) as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
+}
+
+/// Nothing is reserved for rows that only an index of versions 1 and 2 speaks of.
+#[test]
+fn an_index_of_old_versions_that_boasts_is_refused() {
+    let Some(root) = goldens() else { return };
+    for name in ["v1_group", "v2_dict_one"] {
+        let copy = Copy::of(&root.join("table/v1.0").join(name), "old-index-rows");
+        let mut files = Vec::new();
+        files_below(&copy.1, &mut files);
+        let find = |end: &str| {
+            let is_it = |path: &&std::path::PathBuf| path.extension().is_some_and(|found| found == end);
+            files.iter().find(is_it).unwrap()
+        };
+        let open = |recovers| {
+            let options = CarbonTableOptions::default().with_recovery(recovers);
+            CarbonTable::open(&copy.1, &options)
+        };
+        let truth = open(false).unwrap().row_count().unwrap();
+        let (index, data) = (find("carbonindex"), find("carbondata"));
+        let bytes = std::fs::read(index).unwrap();
+        // Field 1, a number of 64 bits, then field 2, bytes.
+        let record = |rows: i64| [&[0x16], thrift_number(rows).as_slice(), &[0x18]].concat();
+        let known = record(i64::try_from(truth).unwrap());
+        let at = bytes.windows(known.len()).position(|window| window == known).unwrap();
+        let size = i64::try_from(std::fs::metadata(data).unwrap().len()).unwrap();
+        let most = size * i64::from(i32::MAX);
+        for rows in [i64::MAX, most + 1, most] {
+            let bad = [&bytes[..at], &record(rows), &bytes[at + known.len()..]].concat();
+            std::fs::write(index, bad).unwrap();
+            match open(false) {
+                Ok(table) => {
+                    assert_eq!(rows, most);
+                    assert!(table.splits().unwrap().len() < 100);
+                    assert!(batches(table.scan()).is_err());
+                    let log = Arc::new(LossLog::new());
+                    assert_eq!(batches(table.scan().skip_damage(Arc::clone(&log))).unwrap(), []);
+                    assert!(!log.is_empty());
+                    assert!(!table.verify(VerifyDepth::Footer, &Silent).unwrap().is_sound());
+                    let _ = (table.describe(), table.pages(), table.column_statistics(), table.partitions());
+                }
+                Err(error) => {
+                    assert!(rows > most, "{error}");
+                    let name = data.file_name().unwrap().to_str().unwrap();
+                    assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }), "{error}");
+                    assert!(error.to_string().contains(name), "{error}");
+                }
+            }
+            // Recovery asks the footer.
+            let table = open(true).unwrap();
+            assert_eq!(table.row_count(), Some(truth), "{rows}");
+            assert!(!table.findings().is_empty());
+        }
     }
 }
 

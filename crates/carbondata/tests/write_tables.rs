@@ -577,3 +577,31 @@ fn tables_of_release_1_6_are_added_to_and_compacted() {
         assert_eq!(files(&folder, ".snappy.carbondata").len(), 0, "{name}");
     }
 }
+
+/// Without a load there are no entries of `tablestatus` that would tell the release.
+#[test]
+fn the_first_load_of_a_table_of_release_1_6_has_its_form() {
+    let options = CarbonTableWriterOptions::default();
+    for (name, is_old) in [
+        ("v1.6/d16_complex", true),
+        ("v1.6/d16_dict_one", true),
+        ("v2.3/complex", false),
+        ("v2.3/types", false),
+    ] {
+        for status in [None, Some("[]")] {
+            let Some((_place, folder, _)) = golden(name) else { return };
+            let batch = whole(&open(&folder));
+            std::fs::remove_dir_all(folder.join("Fact")).unwrap();
+            let path = folder.join("Metadata/tablestatus");
+            match status {
+                None => std::fs::remove_file(path).unwrap(),
+                Some(text) => std::fs::write(path, text).unwrap(),
+            }
+            append(&folder, &batch, &options);
+            let visibility = open(&folder).segments()[0].visibility.clone();
+            assert_eq!(visibility.is_some(), is_old, "{name}");
+            assert_eq!(files(&folder, ".snappy.carbondata").is_empty(), is_old, "{name}");
+            assert_eq!(rows(&checked(&folder)), rows(&batch), "{name}");
+        }
+    }
+}

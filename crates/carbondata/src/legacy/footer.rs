@@ -111,7 +111,7 @@ fn parse(bytes: &Bytes) -> Parsed<(LegacyFooter, Vec<Places>)> {
                 })
             })?,
             5 => {
-                let index = |reader: &mut Reader<'_>| BlockletIndex::parse(bytes, reader);
+                let index = |reader: &mut Reader<'_>| BlockletIndex::parse_legacy(bytes, reader);
                 let indexes = reader.list(field, wire::STRUCT, index)?;
                 statistics = indexes.iter().map(LegacyStatistics::from).collect();
             }
@@ -268,4 +268,36 @@ fn chunk_2(bytes: &[u8], body: u64) -> Parsed<LegacyChunk> {
 fn first_binary(reader: &mut Reader<'_>, field: pilaster_encoding::thrift::Field) -> Parsed<Vec<u8>> {
     let all = reader.list(field, wire::BINARY, |reader| reader.binary_value().map(<[u8]>::to_vec))?;
     Ok(all.into_iter().next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use pilaster_encoding::thrift::Writer;
+
+    use super::*;
+    use crate::messages::write_columns;
+
+    /// Minima and maxima are optional in these versions; the keys beside them count all the same.
+    #[test]
+    fn a_blocklet_may_have_no_minima_and_maxima() {
+        let mut bytes = Vec::new();
+        let mut footer = Writer::new(&mut bytes);
+        footer.i32(1, 2);
+        footer.i64(2, 7);
+        write_columns(&mut footer, 3, &[ColumnSchema::text("a", 0)]);
+        footer.list(5, wire::STRUCT, &[()], |(), out| {
+            let mut index = Writer::new(out);
+            index.structure(2, |out| {
+                let mut keys = Writer::new(out);
+                keys.binary(1, &[0, 0, 0, 1, 0, 0, 0, 0, 2]);
+                keys.binary(2, &[0, 0, 0, 1, 0, 0, 0, 0, 9]);
+                keys.finish();
+            });
+            index.finish();
+        });
+        footer.finish();
+        let (footer, _) = parse(&bytes.into()).unwrap();
+        let (start, end) = (Bytes::from_static(&[2]), Bytes::from_static(&[9]));
+        assert_eq!(footer.statistics, [LegacyStatistics { start, end, ..LegacyStatistics::default() }]);
+    }
 }

@@ -28,8 +28,14 @@ pub(crate) fn outline(
         let error = Error::corrupt("one record of a data file", records.len());
         return Err(error.at(file.name(), 0, INDEX_PART));
     };
-    let refused = |_| Error::corrupt("a number of rows", record.rows).at(file.name(), 0, INDEX_PART);
-    file.rows = u64::try_from(record.rows).map_err(refused)?;
+    let most = most_rows(file.source.size());
+    file.rows = match u64::try_from(record.rows) {
+        Ok(rows) if rows <= most => rows,
+        _ => {
+            let expected = format!("at most {most} rows in {} bytes", file.source.size());
+            return Err(Error::corrupt(expected, record.rows).at(file.name(), 0, INDEX_PART));
+        }
+    };
     let (places, group_bits) = places(&file.header.columns, &header.cardinalities);
     let known = LegacyStatistics::from(&record.index);
     if file.rows > 0 {
@@ -50,6 +56,11 @@ pub(crate) fn outline(
         is_outline: true,
     });
     Ok(file)
+}
+
+/// The most rows that so many bytes can hold: each blocklet takes some of the footer, and counts its rows in 32 bits.
+fn most_rows(bytes: u64) -> u64 {
+    bytes.saturating_mul(i32::MAX.unsigned_abs().into())
 }
 
 /// Opens the file that an outline describes.

@@ -185,6 +185,17 @@ impl BlockletIndex {
 
     pub(crate) fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
         let at = reader.position();
+        let (min_max, keys) = Self::parse_parts(whole, reader)?;
+        Ok(Self { min_max: required(min_max, at, "a blocklet index with minima and maxima")?, keys })
+    }
+
+    /// As versions 1 and 2 have it, where there may be no minima and maxima: their lists are empty then.
+    pub(crate) fn parse_legacy(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
+        let (min_max, keys) = Self::parse_parts(whole, reader)?;
+        Ok(Self { min_max: min_max.unwrap_or_default(), keys })
+    }
+
+    fn parse_parts(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<(Option<MinMax>, (Bytes, Bytes))> {
         let (mut min_max, mut keys) = (None, (Bytes::new(), Bytes::new()));
         reader.structure(|reader, field| {
             match field.id {
@@ -203,7 +214,7 @@ impl BlockletIndex {
             }
             Ok(true)
         })?;
-        Ok(Self { min_max: required(min_max, at, "a blocklet index with minima and maxima")?, keys })
+        Ok((min_max, keys))
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -220,7 +231,7 @@ impl BlockletIndex {
 }
 
 /// `BlockletMinMaxIndex`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MinMax {
     /// Least values.
     pub min: Vec<Bytes>,
@@ -254,7 +265,7 @@ impl MinMax {
         Some((self.min.get(index)?, self.max.get(index)?))
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut writer = Writer::new(out);
         writer.binary_list(1, &self.min);
         writer.binary_list(2, &self.max);
@@ -314,7 +325,7 @@ impl IndexHeader {
         };
         let mut records = Vec::new();
         while !reader.is_at_end() {
-            records.push(BlockIndex::parse(whole, &mut reader)?);
+            records.push(BlockIndex::parse(whole, &mut reader, header.version)?);
         }
         Ok((header, records))
     }
@@ -361,7 +372,7 @@ pub struct BlockIndex {
 }
 
 impl BlockIndex {
-    fn parse(whole: &Bytes, reader: &mut Reader<'_>) -> Parsed<Self> {
+    fn parse(whole: &Bytes, reader: &mut Reader<'_>, version: i32) -> Parsed<Self> {
         let at = reader.position();
         let (mut rows, mut file_name, mut footer_offset, mut index) = (None, None, None, None);
         let (mut blocklet, mut file_size) = (None, None);
@@ -371,8 +382,8 @@ impl BlockIndex {
                 2 => file_name = Some(reader.text(field)?.to_string()),
                 3 => footer_offset = Some(reader.i64(field)?),
                 4 => {
-                    let parse = |reader: &mut Reader<'_>| BlockletIndex::parse(whole, reader);
-                    index = Some(reader.structure_field(field, parse)?);
+                    let parse = if version < 3 { BlockletIndex::parse_legacy } else { BlockletIndex::parse };
+                    index = Some(reader.structure_field(field, |reader| parse(whole, reader))?);
                 }
                 5 => blocklet = Some(reader.structure_field(field, |reader| BlockletInfo::parse(reader))?),
                 6 => file_size = Some(reader.i64(field)?),

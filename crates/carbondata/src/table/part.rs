@@ -16,6 +16,11 @@ use crate::file::ColumnNode;
 use crate::file::layout::CarbonFile;
 use crate::legacy::{USUAL_BLOCKLET_ROWS, open_outlined};
 
+/// What is smaller is not worth a stretch of its own.
+const LEAST_STRETCH_BYTES: u64 = 1 << 10;
+/// The most stretches that a file is cut into by what its index says of it alone.
+const MOST_STRETCHES: u64 = 1 << 16;
+
 /// Where the values of a table's column come from.
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnOrigin {
@@ -64,15 +69,7 @@ impl Part {
         if !self.file.is_outline() {
             return self.file.blocklets.iter().map(|b| (b.rows.clone(), b.bytes())).collect();
         }
-        let (rows, bytes) = (self.file.rows, self.file.source.size());
-        let of = |first: u64| first..first.saturating_add(USUAL_BLOCKLET_ROWS).min(rows);
-        let share = |part: &Range<u64>| {
-            let part = u128::from(part.end.saturating_sub(part.start));
-            let share = part.saturating_mul(u128::from(bytes)).checked_div(u128::from(rows));
-            share.and_then(|share| u64::try_from(share).ok()).unwrap_or(bytes)
-        };
-        let starts = (0..rows.div_ceil(USUAL_BLOCKLET_ROWS)).map(|n| n.saturating_mul(USUAL_BLOCKLET_ROWS));
-        starts.map(of).map(|part| (part.clone(), share(&part))).collect()
+        outlined_stretches(self.file.rows, self.file.source.size())
     }
 
     /// Whether its rows may be in one of these buckets.
@@ -102,6 +99,21 @@ impl Part {
         let mask: BooleanArray = physical.clone().map(|row| Some(self.live.contains(row))).collect();
         Ok(arrow_select::filter::filter(&array, &mask)?)
     }
+}
+
+/// Stretches of about a blocklet each, with their share of the bytes. An index may say any number of rows: there are never many
+/// more of them than bytes for them.
+fn outlined_stretches(rows: u64, bytes: u64) -> Vec<(Range<u64>, u64)> {
+    let most = (bytes / LEAST_STRETCH_BYTES).clamp(1, MOST_STRETCHES);
+    let step = USUAL_BLOCKLET_ROWS.max(rows.div_ceil(most));
+    let share = |part: &Range<u64>| {
+        let part = u128::from(part.end.saturating_sub(part.start));
+        let share = part.saturating_mul(u128::from(bytes)).checked_div(u128::from(rows));
+        share.and_then(|share| u64::try_from(share).ok()).unwrap_or(bytes)
+    };
+    let starts = (0..rows.div_ceil(step)).map(|number| number.saturating_mul(step));
+    let parts = starts.map(|first| first..first.saturating_add(step).min(rows));
+    parts.map(|part| (part.clone(), share(&part))).collect()
 }
 
 /// Values of a file as values of the table, whose type may have been widened since.
@@ -165,6 +177,31 @@ impl ZoneStatistics for PartZones<'_> {
         match self.part.origins.get(column)? {
             ColumnOrigin::File(index) => self.zones.compared(*index, op, value),
             ColumnOrigin::Constant(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_of_an_outline_are_blocklets_and_never_many() {
+        let (rows, bytes) = (300_000, 3_000_000);
+        let found = outlined_stretches(rows, bytes);
+        assert_eq!(
+            found,
+            [(0..120_000, 1_200_000), (120_000..240_000, 1_200_000), (240_000..300_000, 600_000)]
+        );
+        for (rows, bytes) in [(u64::MAX, u64::MAX), (u64::MAX, 0), (1 << 62, 5000), (0, 10), (1, 1 << 40)] {
+            let found = outlined_stretches(rows, bytes);
+            assert!(found.len() as u64 <= MOST_STRETCHES.min(1 + bytes / LEAST_STRETCH_BYTES));
+            let mut next = 0;
+            for (part, _) in &found {
+                assert_eq!(part.start, next);
+                next = part.end;
+            }
+            assert_eq!(next, rows);
         }
     }
 }

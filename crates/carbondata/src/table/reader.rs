@@ -10,8 +10,8 @@ use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Literal, Partition, Progress, Result, RowRanges, Scan, ScanRequest,
-    Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, Limits, Literal, LossLog, OnDamage, Partition, Progress, Result, RowRanges,
+    Scan, ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
 use super::buckets::Buckets;
@@ -153,7 +153,8 @@ impl CarbonTable {
 
     /// How many rows of a segment are part of the table.
     pub fn segment_rows(&self, id: &str) -> u64 {
-        self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.live.count()).sum()
+        let parts = self.0.parts.iter().filter(|part| part.segment == id);
+        parts.fold(0, |rows, part| rows.saturating_add(part.live.count()))
     }
 
     /// Bytes of the data files of a segment that are part of the table.
@@ -255,6 +256,27 @@ impl CarbonTable {
     }
 }
 
+/// The rows of `wanted` in files that can be opened. Those of others are lost as a whole, however many an index promises: they are not
+/// to be tried one by one.
+fn without_unreadable(
+    parts: &[(Arc<Part>, Arc<KnownChunks>)],
+    wanted: &RowRanges,
+    losses: &LossLog,
+) -> RowRanges {
+    let mut readable = Vec::with_capacity(parts.len());
+    for (part, _) in parts {
+        let rows = wanted.intersect(&RowRanges::one(part.rows()));
+        if rows.is_empty() {
+            continue;
+        }
+        match part.whole() {
+            Ok(_) => readable.push(part.rows()),
+            Err(error) => rows.as_slice().iter().for_each(|lost| losses.record(lost.clone(), None, &error)),
+        }
+    }
+    wanted.intersect(&readable.into_iter().collect())
+}
+
 /// The columns of one scan.
 struct ScanColumns {
     parts: PlannedParts,
@@ -333,7 +355,10 @@ impl Dataset for CarbonTable {
 
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
         let wanted = request.wanted_rows(self.rows(), &self.splits()?)?;
-        let (parts, wanted) = self.plan(request, wanted)?;
+        let (parts, mut wanted) = self.plan(request, wanted)?;
+        if let OnDamage::Skip(losses) = &request.on_damage {
+            wanted = without_unreadable(&parts, &wanted, losses);
+        }
         let columns = ScanColumns { parts, schema: self.schema() };
         positional::scan(&columns, &self.0.schema, request, &wanted)
     }

@@ -86,8 +86,17 @@ fn merged(columns: &[&ColumnNode], all: &MinMax, other: &MinMax) -> MinMax {
     MinMax {
         min: choose(&all.min, &other.min, Ordering::Less),
         max: choose(&all.max, &other.max, Ordering::Greater),
-        is_present: all.is_present.clone(),
+        is_present: both_present(&all.is_present, &other.is_present, columns.len()),
     }
+}
+
+/// Which columns have bounds in both; no flags are all flags.
+fn both_present(one: &[bool], other: &[bool], columns: usize) -> Vec<bool> {
+    if one.is_empty() && other.is_empty() {
+        return Vec::new();
+    }
+    let is_in = |flags: &[bool], place: usize| flags.is_empty() || flags.get(place).copied().unwrap_or(false);
+    (0..columns).map(|place| is_in(one, place) && is_in(other, place)).collect()
 }
 
 /// Whether `outer` leaves out nothing of what `inner` holds.
@@ -114,8 +123,10 @@ fn order(node: &ColumnNode, one: &Bytes, other: &Bytes) -> Ordering {
         bytes => bytes.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes)),
     };
     let double = |bytes: &Bytes| bytes.first_chunk().map_or(0.0, |bytes| f64::from_be_bytes(*bytes));
+    let float = |bytes: &Bytes| bytes.first_chunk().map_or(0.0, |bytes| f32::from_be_bytes(*bytes));
     match node.carbon_type {
         CarbonType::Double => double(one).total_cmp(&double(other)),
+        CarbonType::Float => float(one).total_cmp(&float(other)),
         CarbonType::Decimal { precision, scale } => {
             let value = |bytes: &Bytes| {
                 let (stored, unscaled) = bytes.split_first()?;
@@ -161,6 +172,8 @@ fn stored(node: &ColumnNode, value: Option<&[u8]>) -> Option<Bytes> {
     let width = match node.carbon_type {
         CarbonType::Boolean | CarbonType::Byte => 1,
         CarbonType::Decimal { .. } => return Some(Bytes::copy_from_slice(value.unwrap_or(&[0, 0]))),
+        // The first four of eight bytes.
+        CarbonType::Float => return Some([value.unwrap_or(&[0; 4]), &[0; 4]].concat().into()),
         _ => 8,
     };
     let value = value.unwrap_or(&[]);
@@ -169,4 +182,58 @@ fn stored(node: &ColumnNode, value: Option<&[u8]>) -> Option<Bytes> {
     let mut bytes = vec![if is_negative { 0xff } else { 0 }; missing];
     bytes.extend_from_slice(value);
     Some(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use pilaster_core::Limits;
+
+    use super::super::sample;
+    use super::*;
+
+    fn found(
+        columns: &[crate::messages::ColumnSchema],
+        blocklets: &[(i32, Option<MinMax>, Vec<u8>)],
+    ) -> MinMax {
+        let file = sample::open(sample::file(columns, blocklets), Limits::default()).unwrap();
+        record(&file).unwrap().min_max.unwrap()
+    }
+
+    #[test]
+    fn floats_have_the_form_of_version_3_and_the_order_of_numbers() {
+        let single = |value: f32| (1, None, sample::row(&value.to_be_bytes()));
+        let stored = |value: f32| Bytes::from([value.to_be_bytes(), [0; 4]].concat());
+        let column = [sample::measure("a", sample::FLOAT)];
+        // As numbers of 64 bits -2 would be greater than -3.5.
+        let all = found(&column, &[single(-2.0), single(1.5), single(-3.5), single(0.25)]);
+        assert_eq!((&all.min[..], &all.max[..]), (&[stored(-3.5)][..], &[stored(1.5)][..]));
+        let bounds = crate::file::statistics::bounds;
+        let file = sample::open(sample::file(&column, &[single(1.5)]), Limits::default()).unwrap();
+        let read = bounds(&file.columns[0], &[all.min.first()]).unwrap();
+        assert_eq!(read.as_ref(), &arrow_array::Float32Array::from(vec![-3.5]) as &dyn arrow_array::Array);
+        // A null counts as 0.
+        let null = (1, None, vec![0, 1, 1]);
+        assert_eq!(found(&column, &[single(-2.0), null]).max, [stored(0.0)]);
+    }
+
+    #[test]
+    fn bounds_that_one_blocklet_lacks_the_file_lacks() {
+        let columns = [sample::measure("a", sample::DOUBLE), sample::measure("b", sample::DOUBLE)];
+        let row = sample::row(&[0; 16]);
+        let bytes = |value: f64| Bytes::copy_from_slice(&value.to_be_bytes());
+        let with = |is_present: &[bool]| {
+            let lists = (vec![bytes(1.0), bytes(2.0)], vec![bytes(3.0), bytes(4.0)]);
+            let known = MinMax { min: lists.0, max: lists.1, is_present: is_present.to_vec() };
+            (2, Some(known), [row.clone(), row.clone()].concat())
+        };
+        for (one, other, expected) in [
+            (&[][..], &[][..], &[][..]),
+            (&[true, true], &[true, false], &[true, false]),
+            (&[false, true], &[true, false], &[false, false]),
+            (&[], &[false, true], &[false, true]),
+            (&[true, false], &[], &[true, false]),
+        ] {
+            assert_eq!(found(&columns, &[with(one), with(other)]).is_present, expected);
+        }
+    }
 }

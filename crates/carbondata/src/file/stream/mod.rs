@@ -12,6 +12,8 @@
 mod bounds;
 mod nested;
 mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
 
 use std::ops::Range;
 

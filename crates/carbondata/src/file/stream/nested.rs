@@ -10,20 +10,21 @@
 //! Nulls are those of pages: an array of one null, a struct of nothing but nulls.
 
 use arrow_array::ArrayRef;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result};
 
-use super::rows::Rows;
+use super::rows::{CELL_BYTES, Rows};
 use crate::file::page::nested;
 use crate::file::types::{CarbonType, ColumnNode};
 
 /// The values of a nested column; none where a row has none.
 pub(super) fn array(rows: &Rows<'_>, node: &ColumnNode, column: &[Option<&[u8]>]) -> Result<ArrayRef> {
     let mut values = Values::new(node);
+    let mut cells = Cells { limits: &rows.file.limits, count: 0 };
     for value in column {
         match value {
-            None => values.push_null(),
+            None => values.push_null(&mut cells)?,
             Some(bytes) => {
-                let rest = values.take(rows, bytes)?;
+                let rest = values.take(rows, bytes, &mut cells)?;
                 if !rest.is_empty() {
                     let found = format!("{} bytes more", rest.len());
                     return Err(Error::corrupt(format!("a value of column {:?}", node.field.name()), found));
@@ -32,6 +33,19 @@ pub(super) fn array(rows: &Rows<'_>, node: &ColumnNode, column: &[Option<&[u8]>]
         }
     }
     values.finish(rows)
+}
+
+/// Counts what was pushed into all nodes of a column: a null of few bytes is a cell in every node below it.
+struct Cells<'l> {
+    limits: &'l Limits,
+    count: u64,
+}
+
+impl Cells<'_> {
+    fn push(&mut self) -> Result<()> {
+        self.count = self.count.saturating_add(1);
+        self.limits.decoded(self.count.saturating_mul(CELL_BYTES)).map(|_| ())
+    }
 }
 
 /// The values of a node, and of all below it.
@@ -52,13 +66,14 @@ impl<'n, 'a> Values<'n, 'a> {
         Self { node, leaves: Vec::new(), nodes: Vec::new(), elements: 0, children }
     }
 
-    fn push_null(&mut self) {
+    fn push_null(&mut self, cells: &mut Cells<'_>) -> Result<()> {
+        cells.push()?;
         match self.node.carbon_type {
             CarbonType::Array | CarbonType::Map => self.push_count(1),
             CarbonType::Struct => {}
             _ => self.leaves.push(None),
         }
-        self.children.iter_mut().for_each(Self::push_null);
+        self.children.iter_mut().try_for_each(|child| child.push_null(cells))
     }
 
     fn push_count(&mut self, count: u32) {
@@ -69,14 +84,15 @@ impl<'n, 'a> Values<'n, 'a> {
     }
 
     /// Takes the value at the start of `bytes`; gives what is behind it.
-    fn take(&mut self, rows: &Rows<'_>, bytes: &'a [u8]) -> Result<&'a [u8]> {
+    fn take(&mut self, rows: &Rows<'_>, bytes: &'a [u8], cells: &mut Cells<'_>) -> Result<&'a [u8]> {
         let cut = || Error::corrupt("the number of elements of an array", "the end of its bytes");
+        cells.push()?;
         match self.node.carbon_type {
             CarbonType::Array | CarbonType::Map => {
                 let (count, mut rest) = bytes.split_first_chunk().ok_or_else(cut)?;
                 let count = i32::from_be_bytes(*count);
                 if count == -1 {
-                    self.push_null();
+                    self.push_null(cells)?;
                     return Ok(rest);
                 }
                 // Every element has some bytes.
@@ -90,7 +106,7 @@ impl<'n, 'a> Values<'n, 'a> {
                         rest = fields(rest, self.children.len())?;
                     }
                     for child in &mut self.children {
-                        rest = child.take(rows, rest)?;
+                        rest = child.take(rows, rest, cells)?;
                     }
                 }
                 Ok(rest)
@@ -98,7 +114,7 @@ impl<'n, 'a> Values<'n, 'a> {
             CarbonType::Struct => {
                 let mut rest = fields(bytes, self.children.len())?;
                 for child in &mut self.children {
-                    rest = child.take(rows, rest)?;
+                    rest = child.take(rows, rest, cells)?;
                 }
                 Ok(rest)
             }
@@ -139,5 +155,33 @@ fn fields(bytes: &[u8], wanted: usize) -> Result<&[u8]> {
             let found = format!("{:02x?}", bytes.get(..4.min(bytes.len())).unwrap_or_default());
             Err(Error::corrupt(format!("a struct of {wanted} fields"), found))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use pilaster_core::ErrorKind;
+
+    use super::super::sample;
+    use super::*;
+
+    /// A null is few bytes, and a cell in every column below it.
+    #[test]
+    fn nulls_of_wide_structs_are_within_the_limits() {
+        let (fields, rows) = (100, 5000);
+        let nulls = [0, 1, 1].repeat(rows);
+        let bytes = sample::file(&sample::structure(fields, sample::DOUBLE), &[(5000, None, nulls)]);
+        let read = |decoded_bytes: u64| {
+            let limits = Limits { decoded_bytes, ..Limits::default() };
+            let file = sample::open(bytes.clone(), limits).unwrap();
+            file.stream.as_ref().unwrap().decode(&file, 0, &file.columns[0], rows)
+        };
+        let array = read(101 * 5000 * CELL_BYTES).unwrap();
+        assert_eq!((array.len(), array.null_count()), (5000, 5000));
+        let error = read(101 * 5000 * CELL_BYTES - 1).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::LimitExceeded { .. }), "{error}");
+        // So are the values themselves.
+        assert!(read(5000 * CELL_BYTES - 1).is_err());
     }
 }

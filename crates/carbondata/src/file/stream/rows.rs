@@ -27,6 +27,9 @@ use crate::file::types::{CarbonType, ColumnNode};
 use crate::legacy::times;
 use crate::messages::ColumnSchema;
 
+/// What a value takes while its column is put together.
+pub(super) const CELL_BYTES: u64 = size_of::<Option<&[u8]>>() as u64;
+
 /// How long a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -134,7 +137,12 @@ impl<'f> Rows<'f> {
 
     /// Cuts one column out of `rows` rows.
     pub fn column(&self, bytes: &[u8], node: &ColumnNode, rows: usize) -> Result<ArrayRef> {
-        let mut column = Vec::with_capacity(rows.min(bytes.len()));
+        // A row has at least the length of its null bits.
+        if rows > bytes.len() / 2 {
+            return Err(Error::corrupt(format!("{rows} rows"), format!("{} bytes", bytes.len())));
+        }
+        self.file.limits.decoded((rows as u64).saturating_mul(CELL_BYTES))?;
+        let mut column = Vec::with_capacity(rows);
         let mut rest = bytes;
         for _ in 0..rows {
             rest = self.cut(rest, |other, value| {
@@ -176,23 +184,21 @@ impl<'f> Rows<'f> {
             let codes: Vec<_> = values.map(code).collect();
             return words.values(words::Words::keys(words, &codes)?.into());
         }
-        let double = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
-        let float = |bytes: &[u8]| bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         Ok(match node.carbon_type {
             // Children have the sign flipped, as dimensions do.
             CarbonType::Double => {
                 let flip = if node.is_dimension { 1 << 63 } else { 0 };
-                let values = values.map(|bytes| double(bytes).map(|bits| f64::from_bits(bits ^ flip)));
-                Arc::new(values.collect::<Float64Array>())
+                let value = |bytes| f64::from_bits(u64::from_be_bytes(bytes) ^ flip);
+                Arc::new(values.map(|bytes| Ok(exact(bytes)?.map(value))).collect::<Result<Float64Array>>()?)
             }
             CarbonType::Float => {
                 let flip = if node.is_dimension { 1 << 31 } else { 0 };
-                let values = values.map(|bytes| float(bytes).map(|bits| f32::from_bits(bits ^ flip)));
-                Arc::new(values.collect::<Float32Array>())
+                let value = |bytes| f32::from_bits(u32::from_be_bytes(bytes) ^ flip);
+                Arc::new(values.map(|bytes| Ok(exact(bytes)?.map(value))).collect::<Result<Float32Array>>()?)
             }
             CarbonType::Byte if !node.is_dimension || node.is_child => {
-                let values = values.map(|bytes| bytes.first().map(|byte| byte.cast_signed()));
-                Arc::new(values.collect::<Int8Array>())
+                let value = |bytes| i8::from_be_bytes(bytes);
+                Arc::new(values.map(|bytes| Ok(exact(bytes)?.map(value))).collect::<Result<Int8Array>>()?)
             }
             CarbonType::Timestamp if is_coded => {
                 let stored: Vec<u8> =
@@ -215,6 +221,15 @@ impl<'f> Rows<'f> {
             }
             _ => false,
         }
+    }
+}
+
+/// The bytes of a number, none of null.
+fn exact<const N: usize>(bytes: &[u8]) -> Result<Option<[u8; N]>> {
+    match bytes.try_into() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(_) if bytes.is_empty() => Ok(None),
+        Err(_) => Err(Error::corrupt(format!("a number of {N} bytes"), format!("{} bytes", bytes.len()))),
     }
 }
 
@@ -242,6 +257,10 @@ fn behind_lengths<'a>(values: impl Iterator<Item = &'a [u8]>, flips_sign: bool) 
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::cast::AsArray;
+    use pilaster_core::{ErrorKind, Limits};
+
+    use super::super::sample;
     use super::*;
 
     #[test]
@@ -251,6 +270,28 @@ mod tests {
         assert_eq!(Form::Fixed(2).take(b"abc").unwrap(), (&b"ab"[..], &b"c"[..]));
         for form in [Form::Short, Form::Long, Form::Fixed(3)] {
             assert!(form.take(b"\xff\xff").is_err());
+        }
+    }
+
+    /// Lengths of children stand in the rows, so they may be any.
+    #[test]
+    fn numbers_inside_of_nested_columns_have_their_width_or_are_null() {
+        for (data_type, width) in [(sample::DOUBLE, 8), (sample::FLOAT, 4), (sample::BYTE, 1)] {
+            let read = |length: u16| {
+                let child = [length.to_be_bytes().to_vec(), vec![1; usize::from(length)]].concat();
+                let value = [vec![0, 1], child].concat();
+                let length = u16::try_from(value.len()).unwrap().to_be_bytes().to_vec();
+                let row = sample::row(&[length, value].concat());
+                let bytes = sample::file(&sample::structure(1, data_type), &[(1, None, row)]);
+                let file = sample::open(bytes, Limits::default()).unwrap();
+                let array = file.stream.as_ref().unwrap().decode(&file, 0, &file.columns[0], 1)?;
+                Ok::<_, Error>(array.as_struct().column(0).null_count())
+            };
+            assert_eq!((read(0).unwrap(), read(width).unwrap()), (1, 0));
+            for length in (1..12).filter(|length| *length != width) {
+                let error = read(length).unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }), "{data_type} {length}: {error}");
+            }
         }
     }
 

@@ -310,7 +310,7 @@ impl Opener<'_> {
             segments.iter().filter(|segment| !segment.id.contains('.')).cloned().collect();
         for result in results {
             let Some((first, count)) = numbers(&result.id) else { continue };
-            let rows: u64 = self.parts_of(&result.id).map(|part| part.file.rows).sum();
+            let rows = self.stored_rows(&result.id);
             let from = (first, count.saturating_sub(1));
             let (mut sum, mut merged) = (0u64, Vec::new());
             for source in alive.iter().skip_while(|other| numbers(&other.id) != Some(from)) {
@@ -360,19 +360,22 @@ impl Opener<'_> {
     fn drop_handed_off(&mut self, segments: &mut Vec<SegmentStatus>) {
         let streams: Vec<_> = segments.iter().filter(|segment| segment.is_stream()).cloned().collect();
         for stream in streams {
-            let rows: u64 = self.parts_of(&stream.id).map(|part| part.file.rows).sum();
+            let rows = self.stored_rows(&stream.id);
             let is_copy = |other: &&SegmentStatus| {
                 numbers(&other.id) > numbers(&stream.id) && other.segment_file.is_none() && !other.is_stream()
             };
-            let is_handed_off = segments
-                .iter()
-                .filter(is_copy)
-                .any(|other| self.parts_of(&other.id).map(|part| part.file.rows).sum::<u64>() == rows);
+            let is_handed_off =
+                segments.iter().filter(is_copy).any(|other| self.stored_rows(&other.id) == rows);
             if is_handed_off {
                 segments.retain(|segment| segment.id != stream.id);
                 self.parts.retain(|part| part.segment != stream.id);
             }
         }
+    }
+
+    /// The rows of a segment, with those that were deleted.
+    fn stored_rows(&self, segment: &str) -> u64 {
+        self.parts_of(segment).fold(0, |rows, part| rows.saturating_add(part.file.rows))
     }
 
     fn parts_of<'b>(&'b self, segment: &'b str) -> impl Iterator<Item = &'b crate::table::part::Part> {

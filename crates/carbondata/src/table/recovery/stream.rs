@@ -87,40 +87,47 @@ impl Opener<'_> {
         name: &str,
         files: &[(PathBuf, StreamRecord)],
     ) -> Result<Option<Error>> {
-        let place = folder.join(name).display().to_string();
-        let wrong = |expected: &str, found: &dyn ToString| {
-            Ok(Some(Error::corrupt(expected, found.to_string()).at(&place, 0, STREAM_PART)))
-        };
         for (path, known) in files {
-            let valid = u64::try_from(known.file_size).unwrap_or(u64::MAX);
-            let found = match self.stream_until_damage(path, valid) {
-                Ok((file, None)) => record(&file),
-                Ok((file, Some(_))) => {
-                    // If the blocklets go on behind that byte, or have all rows before it, none of them ends there.
-                    let (whole, _) = self.stream_until_damage(path, u64::MAX)?;
-                    let goes_on =
-                        whole.stream.as_ref().and_then(|stream| stream.end()).is_some_and(|end| end > valid);
-                    if goes_on || u64::try_from(known.rows) == Ok(file.rows) {
-                        return wrong("the end of a blocklet", &known.file_size);
-                    }
-                    continue;
+            match self.fault_of_record(path, known) {
+                Ok(None) => {}
+                Ok(Some(fault)) => {
+                    let place = folder.join(name).display().to_string();
+                    return Ok(Some(fault.at(&place, 0, STREAM_PART)));
                 }
-                Err(error) => Err(error),
-            };
-            let found = match found {
-                Ok(found) => found,
-                Err(error) if is_lost(&error) => continue,
+                // Damage of the data is no fault of the index.
+                Err(error) if is_lost(&error) => {}
                 Err(error) => return Err(error),
-            };
-            if known.rows >= 0 && known.rows != found.rows {
-                return wrong(&format!("{} rows, as the stream has", found.rows), &known.rows);
-            }
-            if let (Some(known), Some(found)) = (&known.min_max, &found.min_max)
-                && !holds(&self.stream_until_damage(path, valid)?.0, known, found)
-            {
-                return wrong("least and greatest values of the stream", &"others");
             }
         }
         Ok(None)
     }
+
+    /// What is wrong with the record of one file.
+    fn fault_of_record(&self, path: &Path, known: &StreamRecord) -> Result<Option<Error>> {
+        let valid = u64::try_from(known.file_size).unwrap_or(u64::MAX);
+        let (file, damage) = self.stream_until_damage(path, valid)?;
+        if damage.is_some() {
+            let is_wrong = u64::try_from(known.rows) == Ok(file.rows) || self.goes_on(path, valid)?;
+            return Ok(is_wrong.then(|| Error::corrupt("the end of a blocklet", known.file_size)));
+        }
+        let found = record(&file)?;
+        Ok(wrong_rows(known, &found).or_else(|| wrong_bounds(&file, known, &found)))
+    }
+
+    /// Whether whole blocklets go on behind `valid` bytes: then none ends there.
+    fn goes_on(&self, path: &Path, valid: u64) -> Result<bool> {
+        let (whole, _) = self.stream_until_damage(path, u64::MAX)?;
+        Ok(whole.stream.as_ref().and_then(|stream| stream.end()).is_some_and(|end| end > valid))
+    }
+}
+
+fn wrong_rows(known: &StreamRecord, found: &StreamRecord) -> Option<Error> {
+    let is_wrong = known.rows >= 0 && known.rows != found.rows;
+    is_wrong.then(|| Error::corrupt(format!("{} rows, as the stream has", found.rows), known.rows))
+}
+
+fn wrong_bounds(file: &CarbonFile, known: &StreamRecord, found: &StreamRecord) -> Option<Error> {
+    let (known, found) = (known.min_max.as_ref()?, found.min_max.as_ref()?);
+    let is_wrong = !holds(file, known, found);
+    is_wrong.then(|| Error::corrupt("least and greatest values of the stream", "others"))
 }

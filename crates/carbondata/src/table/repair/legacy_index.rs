@@ -50,13 +50,17 @@ fn record(name: &str, file: &RawLegacy, out: &mut Vec<u8>) {
 
 /// The statistics of a file: the least and greatest of all its blocklets, as bytes; the keys of its first and its last row.
 fn of_file(blocklets: &[BlockletIndex]) -> BlockletIndex {
-    let none = BlockletIndex::new(MinMax { min: Vec::new(), max: Vec::new(), is_present: Vec::new() });
+    let none = BlockletIndex::new(MinMax::default());
     let mut all = blocklets.first().cloned().unwrap_or(none);
     for blocklet in blocklets.iter().skip(1) {
         choose(&mut all.min_max.min, &blocklet.min_max.min, |known, other| other < known);
         choose(&mut all.min_max.max, &blocklet.min_max.max, |known, other| other > known);
         all.keys.1.clone_from(&blocklet.keys.1);
     }
+    // What is not known of one blocklet is not known of the file.
+    let known = blocklets.iter().flat_map(|one| [one.min_max.min.len(), one.min_max.max.len()]).min();
+    all.min_max.min.truncate(known.unwrap_or_default());
+    all.min_max.max.truncate(known.unwrap_or_default());
     all
 }
 
@@ -87,4 +91,23 @@ pub(crate) fn is_index_of(index: &IndexFile, blocks: &[&BlockIndex], path: &Path
         && found.rows == record.rows
         && found.index == record.index
         && is_offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_blocklet_does_not_tell_the_file_does_not() {
+        let list = |values: &[&'static str]| values.iter().map(|value| Bytes::from(*value)).collect();
+        let with = |min: &[&'static str], max: &[&'static str]| {
+            BlockletIndex::new(MinMax { min: list(min), max: list(max), ..MinMax::default() })
+        };
+        let all = of_file(&[with(&["b", "c"], &["d", "e"]), with(&["a", "d"], &["c", "f"])]);
+        assert_eq!(all, with(&["a", "c"], &["d", "f"]));
+        for order in [[0, 1], [1, 0]] {
+            let both = [with(&["b"], &["d"]), with(&[], &[])];
+            assert_eq!(of_file(&order.map(|number: usize| both[number].clone())), with(&[], &[]));
+        }
+    }
 }

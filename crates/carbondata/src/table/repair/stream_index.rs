@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_core::{Error, ErrorKind, Limits, Result, SourceRef};
 
 use super::super::open::open_path;
 use crate::file::layout::read_header;
@@ -29,7 +29,9 @@ pub(super) fn index(folder: &Path, files: &[String], limits: &Limits) -> Result<
         if let Some(error) = damage {
             let end = file.stream.as_ref().and_then(|stream| stream.end()).unwrap_or(file.header_bytes);
             let marker = file.header.sync_marker.clone().unwrap_or_default();
-            if occurs(&source, end.saturating_add(1), &marker)? {
+            // What cannot be read for another reason may well be whole.
+            let is_damaged = matches!(error.kind(), ErrorKind::Corrupt { .. });
+            if !is_damaged || occurs(&source, end.saturating_add(1), &marker)? {
                 return Err(error);
             }
         }
@@ -57,4 +59,31 @@ fn occurs(source: &SourceRef, start: u64, marker: &[u8]) -> Result<bool> {
         from = from.saturating_add(WINDOW_BYTES);
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::stream::sample;
+
+    /// Only what breaks the format was never finished: the index must not leave out a batch that is over a limit.
+    #[test]
+    fn a_batch_that_may_not_be_read_is_not_left_out() {
+        let folder = std::env::temp_dir().join(format!("pilaster-stream-index-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let name = "part-0-0_batchno0-0-0-0.snappy.carbondata".to_string();
+        let row = sample::row(&1.5f64.to_be_bytes());
+        let bytes = sample::file(&[sample::measure("a", sample::DOUBLE)], &[(1, None, row)]);
+        let rebuilt = |bytes: &[u8], limits: &Limits| {
+            std::fs::write(folder.join(&name), bytes).unwrap();
+            index(&folder, std::slice::from_ref(&name), limits)
+        };
+        let whole = rebuilt(&bytes, &Limits::default()).unwrap();
+        let cut = rebuilt(&bytes[..bytes.len() - 1], &Limits::default()).unwrap();
+        assert_ne!(whole, cut);
+        let limits = Limits { block_bytes: 1, ..Limits::default() };
+        let error = rebuilt(&bytes, &limits).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(matches!(error.kind(), ErrorKind::LimitExceeded { .. }), "{error}");
+    }
 }

@@ -133,7 +133,8 @@ fn legacy_footer(bytes: &Bytes) -> Parsed<RawLegacy> {
             3 => columns = Some(structs(reader, field)?),
             4 => segment_info = reader.structure_field(field, |reader| one(reader))?,
             5 => {
-                indexes = reader.list(field, wire::STRUCT, |reader| BlockletIndex::parse(bytes, reader))?;
+                let index = |reader: &mut Reader<'_>| BlockletIndex::parse_legacy(bytes, reader);
+                indexes = reader.list(field, wire::STRUCT, index)?;
             }
             _ => return Ok(false),
         }

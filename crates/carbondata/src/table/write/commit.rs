@@ -9,11 +9,13 @@ use pilaster_core::source::open_source;
 use pilaster_core::{Error, Result};
 use serde_json::{Map, Value, json};
 
+use super::super::schema::TableSchema;
 use super::super::status::{SegmentStatus, read_json};
 use super::load::{LoadedFolder, write_whole};
 use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
 use crate::file::WriteSummary;
+use crate::file::types::is_global;
 use crate::file::write::writer::now_millis;
 
 const STATUS_LOCK: &str = "tablestatus.lock";
@@ -65,8 +67,13 @@ pub(crate) fn parsed(entry: &Entry) -> Result<SegmentStatus> {
         .map_err(|error| Error::corrupt("an entry of tablestatus", error))
 }
 
-/// Whether the entries are those of a release before 2.0.
-pub(crate) fn is_old(entries: &[Entry]) -> bool {
+/// Whether a table is of a release before 2.0: its entries tell, and without any its schema. Only those releases have dictionaries of the
+/// table, and 2.3 notes for every table whether it has index tables.
+pub(crate) fn is_old(table: &TableSchema, entries: &[Entry]) -> bool {
+    if entries.is_empty() {
+        let notes_index_tables = table.properties.iter().any(|(key, _)| key == "indextableexists");
+        return !notes_index_tables || table.columns.iter().any(is_global);
+    }
     entries.iter().any(|entry| entry.contains_key("visibility"))
 }
 
@@ -174,12 +181,26 @@ mod tests {
         assert_eq!(next_id(&entries(&["0", "3", "0.9", "2"])).unwrap(), 4);
     }
 
+    fn table(properties: &[&str]) -> TableSchema {
+        let properties = properties.iter().map(|key| (key.to_string(), String::new())).collect();
+        TableSchema { properties, ..TableSchema::default() }
+    }
+
+    #[test]
+    fn without_entries_the_schema_tells_the_release() {
+        let (old, new) = (table(&["comment"]), table(&["comment", "indextableexists"]));
+        assert!(is_old(&old, &[]) && !is_old(&new, &[]));
+        // A table that a newer release has loaded into is one of that release.
+        assert!(!is_old(&old, &entries(&["0"])));
+        assert!(is_old(&new, &[new_entry(true, "0", "Success", 5)]));
+    }
+
     #[test]
     fn entries_are_those_of_the_release() {
         let mut old = new_entry(false, "0", "Success", 5);
         assert!(!old.contains_key("visibility"));
         old.insert("visibility".into(), json!("true"));
-        let mut next = new_entry(is_old(&[old]), "1", "Success", 5);
+        let mut next = new_entry(is_old(&table(&[]), &[old]), "1", "Success", 5);
         assert_eq!(text(&next, "fileFormat"), "COLUMNAR_V3");
         set_modified(&mut next, 7);
         assert_eq!(parsed(&next).unwrap().modified.as_deref(), Some("7"));

@@ -64,7 +64,7 @@ pub fn compact(
     }
     let source =
         CarbonTable::open(folder, &CarbonTableOptions::default().with_segments(Some(merged.clone())))?;
-    let mut plan = plan(folder, &table, &result, time, is_old(&before), &options)?;
+    let mut plan = plan(folder, &table, &result, time, is_old(&table, &before), &options)?;
     let dictionaries = Dictionaries::open(folder, &plan.columns, &options)?;
     plan.codes = dictionaries.codes();
     let mut load = LoadWriter::new(plan);
@@ -92,7 +92,7 @@ pub fn compact(
                 }
             }
         }
-        let mut entry = new_entry(is_old(entries), &result, "Success", time);
+        let mut entry = new_entry(is_old(&table, entries), &result, "Success", time);
         finish_entry(&mut entry, file.as_deref(), &loaded.summary);
         // Deletes are found through the first segment, which keeps its entry.
         entries.push(entry);

@@ -8,6 +8,7 @@ use arrow_schema::SchemaRef;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{AtomicFolder, Error, Result};
 
+use super::super::schema::TableSchema;
 use super::commit::{
     Entry, change_status, finish_entry, is_old, new_entry, next_id, read_entries, set_modified, text,
     write_entries, write_segment_file,
@@ -82,11 +83,16 @@ struct OpenSegment {
 }
 
 impl OpenSegment {
-    fn begin(table: &Path, time: i64, options: &CarbonTableWriterOptions) -> Result<Self> {
+    fn begin(
+        table: &Path,
+        schema: &TableSchema,
+        time: i64,
+        options: &CarbonTableWriterOptions,
+    ) -> Result<Self> {
         let begun = change_status(table, options, |entries| {
             let id = next_id(entries)?.to_string();
             let lock = TableLock::take(table, &format!("Segment_{id}.lock"), options.lock_timeout)?;
-            entries.push(new_entry(is_old(entries), &id, "In Progress", time));
+            entries.push(new_entry(is_old(schema, entries), &id, "In Progress", time));
             Ok((id, lock))
         });
         let (id, lock) = begun?;
@@ -148,10 +154,10 @@ impl CarbonTableWriter {
         let time = now_millis();
         let options = CarbonTableWriterOptions { files: table_files(&table, &options.files)?, ..options };
         // What cannot be written is refused before anything is changed.
-        let is_old = is_old(&read_entries(folder)?);
+        let is_old = is_old(&table, &read_entries(folder)?);
         let columns = plan(folder, &table, "0", time, is_old, &options)?.columns;
         let dictionaries = Dictionaries::open(folder, &columns, &options)?;
-        let segment = OpenSegment::begin(folder, time, &options)?;
+        let segment = OpenSegment::begin(folder, &table, time, &options)?;
         let plan = plan(folder, &table, &segment.id, time, is_old, &options)?;
         Ok(Self::new(plan, Target::Segment(Box::new(segment)), dictionaries))
     }
