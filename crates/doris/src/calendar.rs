@@ -71,35 +71,27 @@ pub(crate) fn packed_days(packed: u32) -> Result<i32> {
 /// Years of four digits.
 const YEARS: usize = 10_000;
 
-/// The first day of each year, and 16 if it is a leap year.
-#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
-static YEAR_STARTS: [(i32, u8); YEARS] = {
-    let mut starts = [(0, 0); YEARS];
+/// Of each month at `year << 4 | month`: its first day, and in the lowest five bits how many it has. No days where there is no such
+/// month. One look at a table is what makes long columns of dates fast; few lines of it are ever touched.
+#[expect(clippy::indexing_slicing, reason = "done and checked when it is compiled")]
+static MONTHS: [i32; YEARS << 4] = {
+    let mut months = [0; YEARS << 4];
     let (mut year, mut first) = (0, -719_528i32);
     while year < YEARS {
         let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-        starts[year] = (first, if is_leap { 16 } else { 0 });
-        first = first.wrapping_add(if is_leap { 366 } else { 365 });
-        year = year.wrapping_add(1);
-    }
-    starts
-};
-
-/// Of each month the days before it in its year, and how many it has; from 16 on those of leap years. No days where there is
-/// no such month.
-#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
-static MONTHS: [(u16, u8); 32] = {
-    let lengths = [0u8, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0];
-    let mut months = [(0, 0); 32];
-    let (mut at, mut before) = (0usize, 0u16);
-    while at < 32 {
-        if at == 16 {
-            before = 0;
+        let mut month = 1;
+        while month <= 12 {
+            let length = match month {
+                2 if is_leap => 29,
+                2 => 28,
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            months[year << 4 | month] = first.wrapping_shl(5) | length;
+            first = first.wrapping_add(length);
+            month = month.wrapping_add(1);
         }
-        let length = if at == 18 { 29 } else { lengths[at & 15] };
-        months[at] = (before, length);
-        before = before.wrapping_add(length as u16);
-        at = at.wrapping_add(1);
+        year = year.wrapping_add(1);
     }
     months
 };
@@ -108,11 +100,11 @@ static MONTHS: [(u16, u8); 32] = {
 pub(crate) fn all_packed_days(packed: impl Iterator<Item = u32> + Clone) -> Result<Vec<i32>> {
     let mut are_days = true;
     let values = packed.clone().map(|packed| {
-        let (year, month, day) = (packed >> 9, packed >> 5 & 0xf, (packed & 0x1f).wrapping_sub(1));
-        let (first, leap) = YEAR_STARTS.get(year as usize).copied().unwrap_or_default();
-        let (before, length) = MONTHS.get(month as usize | usize::from(leap)).copied().unwrap_or_default();
-        are_days &= (year as usize) < YEARS && day < u32::from(length);
-        first.wrapping_add(i32::from(before)).wrapping_add(day.cast_signed())
+        let month = MONTHS.get((packed >> 5) as usize).copied().unwrap_or_default();
+        // Day 0 becomes more than any month has.
+        let day = (packed & 0x1f).wrapping_sub(1);
+        are_days &= day < (month & 0x1f).cast_unsigned();
+        (month >> 5).wrapping_add(day.cast_signed())
     });
     let values: Vec<i32> = values.collect();
     // Which of them is none is looked for one by one.
