@@ -41,6 +41,8 @@ pub enum Format {
     Redfile,
     /// A segment of Apache Doris.
     DorisSegment,
+    /// A container of inverted or ANN indexes of Apache Doris.
+    DorisIndex,
     /// A data file of Apache CarbonData.
     CarbonData,
     /// One JSON object per line.
@@ -57,7 +59,7 @@ impl Format {
         match self {
             Self::CFile => "kudu",
             Self::Redfile => "redfile",
-            Self::DorisSegment => "doris",
+            Self::DorisSegment | Self::DorisIndex => "doris",
             Self::CarbonData => "carbondata",
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::JsonLines | Self::Csv | Self::Tsv => {
                 "default"
@@ -75,6 +77,7 @@ impl fmt::Display for Format {
             Self::CFile => "kudu cfile",
             Self::Redfile => "redfile",
             Self::DorisSegment => "doris segment",
+            Self::DorisIndex => "doris index file",
             Self::CarbonData => "carbondata",
             Self::JsonLines => "json lines",
             Self::Csv => "csv",
@@ -83,7 +86,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Finds out what a file is from its content. Its name matters only between one-column CSV and other text.
+/// Finds out what a file is from its content. Its name matters only between one-column CSV and other text, and where a format has no mark of its own.
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::InvalidInput`] if the file is empty or none of the known formats, with what was looked
@@ -121,10 +124,14 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if head.starts_with(CARBONDATA_HEAD) && (ends_with_offset(&tail, size) || name.ends_with(".carbondata")) {
         return Ok(Format::CarbonData);
     }
+    // Containers have no magic: newer ones begin with a version, older ones with the number of their files.
+    if name.ends_with(".idx") {
+        return Ok(Format::DorisIndex);
+    }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
         Error::invalid(format!(
             "no known format: looked for parquet (PAR1), arrow (ARROW1 or a stream), kudu cfile (kuducfl2, kuducfil), \
-             redfile (RED1), doris segment (D0R1 at the end), carbondata, json lines, csv and tsv; the file begins with {}",
+             redfile (RED1), doris segment (D0R1 at the end), doris index files (.idx), carbondata, json lines, csv and tsv; the file begins with {}",
             shown(&head)
         ))
         .at(name, 0, "")

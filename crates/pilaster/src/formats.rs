@@ -31,6 +31,11 @@ pub(crate) trait Driver: Sync {
     /// Opens a file that [`Driver::reads`] or [`Driver::claims`] spoke for.
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef>;
 
+    /// Whether datasets of this kind lie beside others and have no rows of theirs.
+    fn is_companion(&self, _kind: &str) -> bool {
+        false
+    }
+
     /// What nobody can know of several datasets of this kind ([`pilaster_core::Dataset::format`]) that are read together
     /// without the metadata they belong to.
     fn unknown_together(&self, _kind: &str) -> Option<&'static str> {

@@ -151,6 +151,12 @@ impl OpenOptions {
                 self.open_into(&path, &mut parts)?;
             }
         }
+        // Read by themselves companions are listed; beside the files they belong to they have no rows.
+        let is_companion =
+            |part: &DatasetRef| DRIVERS.iter().any(|driver| driver.is_companion(part.format()));
+        if !parts.iter().all(is_companion) {
+            parts.retain(|part| !is_companion(part));
+        }
         match (parts.pop(), parts.is_empty()) {
             (None, _) => Err(Error::invalid("no path was given")),
             (Some(only), true) => Ok(only),
@@ -228,7 +234,11 @@ impl OpenOptions {
             Format::Csv => Arc::new(CsvDataset::open(source, b',', self)?),
             Format::Tsv => Arc::new(CsvDataset::open(source, b'\t', self)?),
             Format::JsonLines => Arc::new(JsonLinesDataset::open(source, self)?),
-            Format::CFile | Format::CarbonData | Format::DorisSegment | Format::Redfile => {
+            Format::CFile
+            | Format::CarbonData
+            | Format::DorisSegment
+            | Format::DorisIndex
+            | Format::Redfile => {
                 let driver = reader_of(format).map_err(|error| error.at(source.name(), 0, ""))?;
                 driver.open_file(source, self)?
             }

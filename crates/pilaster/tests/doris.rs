@@ -105,3 +105,29 @@ fn a_table_with_a_broken_tablet_is_not_taken_for_whole() {
     let error = broken.table(None).unwrap_err().to_string();
     assert!(error.contains("a tablet cannot be read"), "{error}");
 }
+
+#[test]
+fn index_files_are_listed_and_lie_beside_segments() {
+    let Some(root) = goldens() else { return };
+    let mut parts = 0;
+    for path in std::fs::read_dir(root.join("inverted_index")).unwrap().map(|entry| entry.unwrap().path()) {
+        let index = pilaster::open(&path.display().to_string()).unwrap();
+        assert_eq!(index.format(), "doris index file");
+        let files = rows(&index);
+        assert_eq!(files.num_rows() as u64, index.row_count().unwrap());
+        parts += files.num_rows();
+        assert!(index.verify(VerifyDepth::Values, &Silent).unwrap().is_sound());
+        // Beside a segment it is no second table, and one that is cut off is damage.
+        let folder = tempfile::tempdir().unwrap();
+        let segment = root.join("segment/dup_without_key_v3_not_nullable_horizontal/segment_0.dat");
+        std::fs::copy(&segment, folder.path().join("a.dat")).unwrap();
+        std::fs::copy(&path, folder.path().join("a.idx")).unwrap();
+        let together = pilaster::open(&folder.path().display().to_string()).unwrap();
+        assert_eq!(rows(&together), rows(&pilaster::open(&segment.display().to_string()).unwrap()));
+        let bytes = std::fs::read(&path).unwrap();
+        let cut = folder.path().join("cut.idx");
+        std::fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(pilaster::open(&cut.display().to_string()).unwrap_err().is_damage());
+    }
+    assert!(parts > 20, "{parts} parts");
+}

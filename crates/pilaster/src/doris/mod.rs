@@ -11,6 +11,7 @@ use arrow_schema::SchemaRef;
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
+use pilaster_doris::index_file::IndexFileReader;
 pub use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, SegmentWriteOptions, StorageFormat,
 };
@@ -29,6 +30,8 @@ use crate::store::Store;
 
 /// How a segment calls its kind.
 const SEGMENT_KIND: &str = "doris segment";
+/// How an index file does.
+const INDEX_KIND: &str = "doris index file";
 
 /// Apache Doris: segments, and folders of tablets.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl Driver for Doris {
     }
 
     fn reads(&self, format: Format) -> bool {
-        format == Format::DorisSegment
+        matches!(format, Format::DorisSegment | Format::DorisIndex)
     }
 
     /// A segment is known by its last bytes. Where they are lost, a tablet's schema says what it must have been.
@@ -49,6 +52,9 @@ impl Driver for Doris {
     }
 
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
+        if source.name().ends_with(".idx") {
+            return Ok(Arc::new(IndexFileReader::open(source, options.limits())?));
+        }
         let doris = options.doris();
         if options.schema().is_some() && doris.schema.is_none() {
             let message = "a Doris segment is joined to its schema by unique ids: give it as a tablet schema, with \"unique_id\" for each column";
@@ -91,6 +97,10 @@ impl Driver for Doris {
             is_complete: report.losses.is_empty(),
             losses: report.losses,
         })
+    }
+
+    fn is_companion(&self, kind: &str) -> bool {
+        kind == INDEX_KIND
     }
 
     fn unknown_together(&self, kind: &str) -> Option<&'static str> {

@@ -7,12 +7,16 @@
 //!
 //! Numbers are big-endian. Only the container is read: a segment is complete without its indexes.
 
+mod reader;
+
 use std::ops::Range;
 
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
 use pilaster_encoding::varint;
+
+pub use reader::IndexFileReader;
 
 const PART: &str = "index file directory";
 /// Directories are small; old ones hold small files too, up to 128 KiB of them.

@@ -1,0 +1,143 @@
+//! An index file as a dataset: its rows are the files in it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, StringViewArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::{
+    BatchReader, Dataset, Error, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
+    VerifyDepth, VerifyReport,
+};
+
+use super::IndexFile;
+
+/// An open index file, of which the directory was read and checked.
+#[derive(Debug)]
+pub struct IndexFileReader {
+    source: SourceRef,
+    file: IndexFile,
+    schema: SchemaRef,
+    columns: Vec<ArrayRef>,
+    rows: u64,
+}
+
+impl IndexFileReader {
+    /// Reads the directory.
+    ///
+    /// # Errors
+    /// As [`IndexFile::read`].
+    pub fn open(source: SourceRef, limits: &Limits) -> Result<Self> {
+        let file = IndexFile::read(source.as_ref(), limits)?;
+        let files =
+            || file.indexes.iter().flat_map(|index| index.files.iter().map(move |file| (index, file)));
+        let ids: Int64Array = files().map(|(index, _)| index.id).collect();
+        let suffixes = StringViewArray::from_iter_values(files().map(|(index, _)| &index.suffix));
+        let names = StringViewArray::from_iter_values(files().map(|(_, (name, _))| name));
+        let offsets = UInt64Array::from_iter_values(files().map(|(_, (_, place))| place.start));
+        let bytes = files().map(|(_, (_, place))| place.end.saturating_sub(place.start));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(ids),
+            Arc::new(suffixes),
+            Arc::new(names),
+            Arc::new(offsets),
+            Arc::new(UInt64Array::from_iter_values(bytes)),
+        ];
+        let rows = files().count() as u64;
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("index", DataType::Int64, true),
+            Field::new("suffix", DataType::Utf8View, false),
+            Field::new("file", DataType::Utf8View, false),
+            Field::new("offset", DataType::UInt64, false),
+            Field::new("bytes", DataType::UInt64, false),
+        ]));
+        Ok(Self { source, file, schema, columns, rows })
+    }
+}
+
+/// A column of the directory.
+struct Cells(ArrayRef);
+
+impl ColumnCursor for Cells {
+    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(self.0.len());
+        let (start, end) = (index(rows.start), index(rows.end));
+        Ok(self.0.slice(start, end.saturating_sub(start)))
+    }
+
+    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        vec![(rows, None)]
+    }
+}
+
+impl Columns for IndexFileReader {
+    fn open(&self, column: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
+        let missing = || Error::invalid(format!("no column number {column}"));
+        Ok(Box::new(Cells(Arc::clone(self.columns.get(column).ok_or_else(missing)?))))
+    }
+}
+
+impl Dataset for IndexFileReader {
+    fn format(&self) -> &'static str {
+        "doris index file"
+    }
+
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        Some(self.rows)
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.source.size()
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        Ok(vec![Split { rows: Some(0..self.rows), bytes: self.source.size() }])
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        let wanted = request.wanted_rows(self.rows, &self.splits()?)?;
+        positional::scan(self, &self.schema, request, &wanted)
+    }
+
+    /// The directory was checked when it was opened, and what is in the files nobody here can read.
+    fn verify(&self, _depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        progress.set_total(self.source.size());
+        Ok(VerifyReport { files: 1, blocks: self.rows, rows: self.rows, ..VerifyReport::default() })
+    }
+
+    fn describe(&self) -> Result<Node> {
+        let node = Node::new(format!("doris index file {}", self.name()), self.source.size())
+            .fact("version", self.file.version)
+            .fact("indexes", self.file.indexes.len());
+        Ok(self.file.indexes.iter().fold(node, |node, index| {
+            let bytes = index.files.iter().map(|(_, place)| place.end.saturating_sub(place.start));
+            let id = index.id.map_or_else(String::new, |id| format!(" {id}"));
+            let parent = Node::new(format!("index{id}{}", index.suffix), bytes.sum());
+            node.child(index.files.iter().fold(parent, |parent, (name, place)| {
+                parent.child(Node::new(format!("file {name}"), place.end.saturating_sub(place.start)))
+            }))
+        }))
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        Ok(Vec::new())
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        Ok(Vec::new())
+    }
+}
