@@ -159,6 +159,7 @@ fn index_files_are_containers_whose_parts_lie_inside() {
         let file = IndexFile::read(memory(&name, bytes.clone()).as_ref(), &Limits::default()).unwrap();
         let ends = file.indexes.iter().flat_map(|index| &index.files).map(|(_, place)| place.end);
         assert_eq!(ends.max(), Some(size), "{name}");
+        assert_eq!(file.unclaimed, [], "{name}");
         assert!(file.indexes.iter().all(|index| !index.files.is_empty()), "{name}");
         let cut = bytes[..bytes.len() - 1].to_vec();
         assert!(IndexFile::read(memory(&name, cut).as_ref(), &Limits::default()).is_err(), "{name}");

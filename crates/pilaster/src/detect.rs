@@ -124,8 +124,7 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if head.starts_with(CARBONDATA_HEAD) && (ends_with_offset(&tail, size) || name.ends_with(".carbondata")) {
         return Ok(Format::CarbonData);
     }
-    // Containers have no magic: newer ones begin with a version, older ones with the number of their files.
-    if name.ends_with(".idx") {
+    if is_doris_index(name) {
         return Ok(Format::DorisIndex);
     }
     by_text(&head, size > HEAD_BYTES, name).ok_or_else(|| {
@@ -136,6 +135,12 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
         ))
         .at(name, 0, "")
     })
+}
+
+/// Containers of indexes have no magic (newer ones begin with a version, older ones with the number of their files): they are
+/// known by their names.
+pub(crate) fn is_doris_index(name: &str) -> bool {
+    name.ends_with(".idx")
 }
 
 /// Whether the last eight bytes are a place in the file, big-endian.

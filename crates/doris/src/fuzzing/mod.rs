@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets: the parsers inside a segment on any bytes, and the writer on any table.
+//! Entry points for fuzz targets: the parsers of segments and tablets on any bytes, and the writer on any table.
 //!
 //! They give nothing back; what must hold is that they end, without a panic and without more memory than the bytes can
 //! justify. The property tests of this module run the same functions on a few hundred inputs.
@@ -19,13 +19,14 @@ mod values;
 use std::sync::Arc;
 
 use pilaster_core::source::MemorySource;
-use pilaster_core::{Dataset, Limits};
+use pilaster_core::{Dataset, Limits, Silent, VerifyDepth};
 
 pub use tables::{segment_round_trip, tablet_round_trip};
 
+use crate::index_file::IndexFileReader;
 use crate::schema::TabletSchema;
 use crate::segment::{SegmentReader, SegmentReaderOptions};
-use crate::{jsonb, segment};
+use crate::{jsonb, segment, tablet};
 
 fn limits() -> Limits {
     Limits {
@@ -53,6 +54,18 @@ pub fn data_page(bytes: &[u8]) {
 /// The pages of key, bitmap and bloom filter indexes.
 pub fn index_pages(bytes: &[u8]) {
     segment::parse_any_index(bytes);
+}
+
+/// The metadata of a tablet, and a container of indexes.
+pub fn tablet_files(bytes: &[u8]) {
+    tablet::parse_any_meta(bytes, &limits());
+    let source = Arc::new(MemorySource::new("fuzz.idx", bytes.to_vec()));
+    if let Ok(index) = IndexFileReader::open(source, &limits()) {
+        let files: usize = index.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!(Some(files as u64), index.row_count());
+        index.verify(VerifyDepth::Values, &Silent).unwrap();
+        index.describe().unwrap();
+    }
 }
 
 /// A segment without a footer.
@@ -85,6 +98,7 @@ mod tests {
             documents(&bytes);
             data_page(&bytes);
             index_pages(&bytes);
+            tablet_files(&bytes);
             recover(&bytes);
         }
 

@@ -5,7 +5,8 @@
 //! V1       varint files | each: varint length, name, i64 offset, i64 length, and if the offset is -1 the bytes themselves
 //! ```
 //!
-//! Numbers are big-endian. Only the container is read: a segment is complete without its indexes.
+//! Numbers are big-endian. Only the container is read: a segment is complete without its indexes. Every byte
+//! belongs to the directory or to a file.
 
 mod reader;
 
@@ -30,6 +31,8 @@ pub struct IndexFile {
     pub version: u32,
     /// The indexes in it; a container of version 1 has one, whose id is in the file's name.
     pub indexes: Vec<IndexEntry>,
+    /// Bytes that neither the directory nor a file claims; Doris leaves none.
+    pub unclaimed: Vec<Range<u64>>,
 }
 
 /// One index.
@@ -64,8 +67,8 @@ impl IndexFile {
             }
             _ => (1, vec![input.old_index()?]),
         };
-        check_places(&indexes, input.at as u64, size, version)?;
-        Ok(Self { version, indexes })
+        let unclaimed = unclaimed(&indexes, input.at as u64, size, version)?;
+        Ok(Self { version, indexes, unclaimed })
     }
 }
 
@@ -152,19 +155,24 @@ fn place(offset: i64, length: i64) -> Result<Range<u64>> {
     }
 }
 
-/// Files lie inside the container and not over each other; those of newer containers lie behind the directory.
-fn check_places(indexes: &[IndexEntry], directory: u64, size: u64, version: u32) -> Result<()> {
+/// What lies between the files, after making sure that they lie inside the container and not over each other; those of newer
+/// containers lie behind the directory, old ones hold small files in it.
+fn unclaimed(indexes: &[IndexEntry], directory: u64, size: u64, version: u32) -> Result<Vec<Range<u64>>> {
     let mut places: Vec<_> =
         indexes.iter().flat_map(|index| &index.files).map(|(_, place)| place.clone()).collect();
     places.sort_by_key(|place| (place.start, place.end));
+    let mut unclaimed = Vec::new();
     let mut at = if version == 1 { 0 } else { directory };
     for place in places {
         if place.start < at || place.end > size {
             return Err(Error::corrupt(format!("a file inside bytes {at}..{size}"), format!("{place:?}")));
         }
+        unclaimed.push(at.max(directory)..place.start);
         at = place.end;
     }
-    Ok(())
+    unclaimed.push(at.max(directory)..size);
+    unclaimed.retain(|gap| !gap.is_empty());
+    Ok(unclaimed)
 }
 
 #[cfg(test)]
@@ -185,6 +193,8 @@ mod tests {
         let parsed = IndexFile::parse(&bytes.clone().into(), size).unwrap();
         assert_eq!((parsed.version, parsed.indexes[0].id), (2, Some(7)));
         assert_eq!(parsed.indexes[0].files, [("bkd".to_string(), 47..49)]);
+        assert_eq!(parsed.unclaimed, []);
+        assert_eq!(IndexFile::parse(&bytes.clone().into(), size + 3).unwrap().unclaimed, [49..52]);
         assert!(IndexFile::parse(&bytes.into(), size - 1).is_err());
     }
 

@@ -8,8 +8,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, Finding, Limits, Progress, Result, RowRanges, Scan, ScanRequest, Severity,
+    SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::IndexFile;
@@ -37,7 +37,7 @@ impl IndexFileReader {
         let suffixes = StringViewArray::from_iter_values(files().map(|(index, _)| &index.suffix));
         let names = StringViewArray::from_iter_values(files().map(|(_, (name, _))| name));
         let offsets = UInt64Array::from_iter_values(files().map(|(_, (_, place))| place.start));
-        let bytes = files().map(|(_, (_, place))| place.end.saturating_sub(place.start));
+        let bytes = files().map(|(_, (_, place))| length(place));
         let columns: Vec<ArrayRef> = vec![
             Arc::new(ids),
             Arc::new(suffixes),
@@ -55,6 +55,10 @@ impl IndexFileReader {
         ]));
         Ok(Self { source, file, schema, columns, rows })
     }
+}
+
+fn length(place: &Range<u64>) -> u64 {
+    place.end.saturating_sub(place.start)
 }
 
 /// A column of the directory.
@@ -116,7 +120,20 @@ impl Dataset for IndexFileReader {
     /// The directory was checked when it was opened, and what is in the files nobody here can read.
     fn verify(&self, _depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         progress.set_total(self.source.size());
-        Ok(VerifyReport { files: 1, blocks: self.rows, rows: self.rows, ..VerifyReport::default() })
+        let findings = self.file.unclaimed.iter().map(|gap| Finding {
+            severity: Severity::Warning,
+            path: Arc::from(self.name()),
+            offset: gap.start,
+            part: "index file".to_string(),
+            message: format!("expected a file of an index, found {} bytes that none claims", length(gap)),
+            rows: None,
+        });
+        Ok(VerifyReport {
+            findings: findings.collect(),
+            files: 1,
+            blocks: self.rows,
+            ..VerifyReport::default()
+        })
     }
 
     fn describe(&self) -> Result<Node> {
@@ -124,11 +141,11 @@ impl Dataset for IndexFileReader {
             .fact("version", self.file.version)
             .fact("indexes", self.file.indexes.len());
         Ok(self.file.indexes.iter().fold(node, |node, index| {
-            let bytes = index.files.iter().map(|(_, place)| place.end.saturating_sub(place.start));
+            let bytes = index.files.iter().map(|(_, place)| length(place));
             let id = index.id.map_or_else(String::new, |id| format!(" {id}"));
             let parent = Node::new(format!("index{id}{}", index.suffix), bytes.sum());
             node.child(index.files.iter().fold(parent, |parent, (name, place)| {
-                parent.child(Node::new(format!("file {name}"), place.end.saturating_sub(place.start)))
+                parent.child(Node::new(format!("file {name}"), length(place)))
             }))
         }))
     }

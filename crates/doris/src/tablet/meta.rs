@@ -24,6 +24,9 @@ pub(super) const ROWSET_BETA: i32 = 1;
 /// Segment numbers from here on are marks in a delete bitmap, and no segments.
 const FIRST_MARK: u32 = 0xffff_fffe;
 
+/// So many segments no rowset has: Doris ends a load at a thousand unless told otherwise.
+const MAX_SEGMENTS: u32 = 100_000;
+
 /// What a `.hdr` file, or its JSON form, says.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -176,13 +179,8 @@ impl TabletMeta {
         let current: Vec<_> = self.rowsets.iter().collect();
         let all: Vec<_> = self.rowsets.iter().chain(&self.stale_rowsets).collect();
         chain(&current, version).or_else(|| chain(&all, version)).ok_or_else(|| {
-            let mut ends: Vec<_> = all
-                .iter()
-                .map(|rowset| rowset.end_version)
-                .filter(|end| chain(&all, *end).is_some())
-                .collect();
+            let mut ends: Vec<_> = reached(&all, i64::MAX).into_keys().filter(|end| *end >= 0).collect();
             ends.sort_unstable();
-            ends.dedup();
             Error::invalid(format!(
                 "version {version} of tablet {} is not on disk; there are: {ends:?}",
                 self.tablet_id
@@ -191,13 +189,15 @@ impl TabletMeta {
     }
 }
 
-/// The fewest rowsets from version 0 to `last` without a gap.
-fn chain<'a>(rowsets: &[&'a RowsetMeta], last: i64) -> Option<Vec<&'a RowsetMeta>> {
+/// For each version that rowsets lead to without a gap: how many it takes from version 0, and the last of them.
+type Reached<'a> = HashMap<i64, (usize, Option<&'a RowsetMeta>)>;
+
+/// The versions up to `last` that can be reached, with as few rowsets as possible.
+fn reached<'a>(rowsets: &[&'a RowsetMeta], last: i64) -> Reached<'a> {
     let mut usable: Vec<&'a RowsetMeta> =
         rowsets.iter().copied().filter(|rowset| rowset.end_version <= last).collect();
     usable.sort_by_key(|rowset| rowset.end_version);
-    // For each end that can be reached: with how many rowsets, and through which one.
-    let mut reached: HashMap<i64, (usize, Option<&'a RowsetMeta>)> = HashMap::from([(-1, (0, None))]);
+    let mut reached: Reached<'a> = HashMap::from([(-1, (0, None))]);
     for rowset in usable {
         let Some((count, _)) = reached.get(&rowset.start_version.saturating_sub(1)).copied() else {
             continue;
@@ -208,6 +208,12 @@ fn chain<'a>(rowsets: &[&'a RowsetMeta], last: i64) -> Option<Vec<&'a RowsetMeta
             reached.insert(rowset.end_version, (count, Some(rowset)));
         }
     }
+    reached
+}
+
+/// The fewest rowsets from version 0 to `last` without a gap.
+fn chain<'a>(rowsets: &[&'a RowsetMeta], last: i64) -> Option<Vec<&'a RowsetMeta>> {
+    let reached = reached(rowsets, last);
     let mut chain = Vec::new();
     let mut at = last;
     while at >= 0 {
@@ -301,8 +307,9 @@ fn parse_rowset(message: &RowsetMetaPb) -> Result<RowsetMeta> {
         id,
         start_version,
         end_version,
-        num_segments: u32::try_from(num_segments)
-            .map_err(|_| Error::corrupt("a number of segments", num_segments))?,
+        num_segments: u32::try_from(num_segments).ok().filter(|count| *count <= MAX_SEGMENTS).ok_or_else(
+            || Error::corrupt(format!("a number of segments, at most {MAX_SEGMENTS}"), num_segments),
+        )?,
         num_rows: u64::try_from(message.num_rows.unwrap_or(0)).unwrap_or(0),
         segment_rows: message.num_segment_rows.iter().map(|rows| u64::try_from(*rows).unwrap_or(0)).collect(),
         is_remote: message.resource_id.as_ref().is_some_and(|id| !id.is_empty()),

@@ -11,6 +11,8 @@
 //! | `reader`, `scan`, `segment_rows` | the dataset |
 //! | `write`, `schema_message` | Arrow → a folder with the files of a tablet |
 
+#[cfg(any(test, feature = "fuzzing"))]
+mod any_bytes;
 mod database;
 mod delete_predicate;
 mod digest;
@@ -27,6 +29,8 @@ mod segment_rows;
 mod unions;
 mod write;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use any_bytes::parse_any_meta;
 pub use layout::{TabletFolder, find_tablets, has_tablets};
 pub use meta::{RowsetMeta, TabletMeta};
 pub use reader::{TabletOptions, TabletReader};

@@ -19,7 +19,7 @@ use super::digest::StoredDigests;
 use super::layout::{HEADER_PART, TabletFolder};
 use super::meta::{RowsetMeta, TabletMeta};
 use super::scan;
-use crate::index_file::IndexFile;
+use crate::index_file::IndexFileReader;
 use crate::schema::{KeysType, TabletSchema};
 use crate::segment::{SegmentReader, SegmentReaderOptions, schema_type};
 
@@ -133,8 +133,8 @@ pub(crate) struct TabletSegment {
 }
 
 impl Tablet {
-    fn index_file(&self, path: &Path) -> Result<IndexFile> {
-        IndexFile::read(&FileSource::open(path)?, &self.limits)
+    fn index_file(&self, path: &Path) -> Result<IndexFileReader> {
+        IndexFileReader::open(Arc::new(FileSource::open(path)?), &self.limits)
     }
 
     /// Notes rows of segments that are lost, or fails because of the first.
@@ -401,9 +401,12 @@ impl Dataset for TabletReader {
         for segment in &self.0.segments {
             report.merge(segment.reader.verify(depth, progress)?);
             for path in &segment.index_files {
-                report.files = report.files.saturating_add(1);
-                if let Err(error) = self.0.index_file(path) {
-                    report.findings.push(Finding::from_error(&error, &path.display().to_string(), None));
+                match self.0.index_file(path) {
+                    Ok(index) => report.merge(index.verify(depth, progress)?),
+                    Err(error) => {
+                        report.files = report.files.saturating_add(1);
+                        report.findings.push(Finding::from_error(&error, &path.display().to_string(), None));
+                    }
                 }
             }
         }
@@ -432,18 +435,12 @@ impl Dataset for TabletReader {
                 .fact("deleted_rows", segment.deleted.len());
             node = node.child(child);
             for path in &segment.index_files {
-                let file = self.0.index_file(path)?;
-                let mut index = Node::new(
-                    format!("index file {}", path.display()),
-                    path.metadata().map_or(0, |file| file.len()),
-                );
-                index = index.fact("version", file.version);
-                for entry in &file.indexes {
-                    let names: Vec<_> = entry.files.iter().map(|(name, _)| name.as_str()).collect();
-                    let id = entry.id.map_or_else(|| "in the file's name".to_string(), |id| id.to_string());
-                    index = index.fact(format!("index {id}{}", entry.suffix), names.join(", "));
-                }
-                node = node.child(index);
+                node = node.child(match self.0.index_file(path) {
+                    Ok(index) => index.describe()?,
+                    Err(error) => {
+                        Node::new(format!("index file {}", path.display()), 0).fact("damaged", error)
+                    }
+                });
             }
         }
         Ok(node)

@@ -21,7 +21,7 @@ pub use pilaster_doris::{KeysType, SchemaColumn, TableModel, TabletSchema};
 pub use writing::DorisWriterOptions;
 
 use crate::convert::ConvertSummary;
-use crate::detect::Format;
+use crate::detect::{Format, is_doris_index};
 use crate::formats::Driver;
 use crate::open::OpenOptions;
 use crate::output::{BatchWriter, OutputFormat, WriteOptions};
@@ -52,7 +52,7 @@ impl Driver for Doris {
     }
 
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
-        if source.name().ends_with(".idx") {
+        if is_doris_index(source.name()) {
             return Ok(Arc::new(IndexFileReader::open(source, options.limits())?));
         }
         let doris = options.doris();
@@ -84,6 +84,10 @@ impl Driver for Doris {
         _progress: &dyn Progress,
     ) -> Result<RepairReport> {
         let name = source.name().to_string();
+        if is_doris_index(&name) {
+            let message = "index files are not repaired: rows are complete without them, and Doris builds them anew (BUILD INDEX)";
+            return Err(Error::unsupported(message).at(&name, 0, ""));
+        }
         let schema = options.doris().schema.as_ref().ok_or_else(|| {
             Error::invalid("a segment is repaired with the schema of its tablet: --schema FILE")
                 .at(&name, 0, "")
