@@ -7,7 +7,7 @@
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator};
 use pilaster_core::{CompareOp, Literal, Predicate};
 
 /// `expr` as a predicate on rows of `schema`; `None` if it cannot be said, or not with the same meaning.
@@ -27,6 +27,7 @@ fn translate_any(expr: &Expr, schema: &Schema) -> Option<Predicate> {
         Expr::BinaryExpr(binary) => translate_binary(binary, schema),
         Expr::Between(between) => translate_between(between, schema),
         Expr::InList(list) => translate_in(list, schema),
+        Expr::Like(like) => translate_like(like, schema),
         Expr::Column(column) => {
             let (_, field) = schema.column_with_name(&column.name)?;
             (field.data_type() == &DataType::Boolean).then(|| Predicate::Compare {
@@ -79,6 +80,16 @@ fn translate_in(list: &InList, schema: &Schema) -> Option<Predicate> {
     let (column, data_type) = comparable_column(&list.expr, schema)?;
     let values = list.list.iter().map(|value| literal_of(value, &data_type)).collect::<Option<_>>()?;
     Some(negate_if(list.negated, Predicate::In { column, values }))
+}
+
+fn translate_like(like: &Like, schema: &Schema) -> Option<Predicate> {
+    let Like { negated, expr, pattern, escape_char, case_insensitive } = like;
+    if *case_insensitive || escape_char.is_some_and(|escape| escape != '\\') {
+        return None;
+    }
+    let (column, data_type) = comparable_column(expr, schema)?;
+    let value = literal_of(pattern, &data_type)?;
+    Some(negate_if(*negated, Predicate::Compare { column, op: CompareOp::Like, value }))
 }
 
 fn negate_if(negated: bool, predicate: Predicate) -> Predicate {
@@ -203,6 +214,8 @@ mod tests {
             (col("name").in_list(vec![lit("a"), lit("b")], true), "NOT name IN (a, b)"),
             (col("name").is_null().or(col("flag")), "(name IS NULL OR flag = true)"),
             (!col("flag"), "NOT flag = true"),
+            (col("name").like(lit("a%")), "name LIKE a%"),
+            (col("name").not_like(lit("_")), "NOT name LIKE _"),
         ];
         for (expr, expected) in cases {
             assert_eq!(text(expr.clone()), expected, "{expr}");
@@ -219,9 +232,11 @@ mod tests {
             col("id").gt(lit(5_i64)),
             col("id").gt(col("big")),
             (col("id") + lit(1_i32)).gt(lit(5_i32)),
-            col("name").like(lit("a%")),
+            col("name").ilike(lit("a%")),
+            cast(col("id"), DataType::Utf8).like(lit("1%")),
+            Expr::Like(Like::new(false, Box::new(col("name")), Box::new(lit("a!%")), Some('!'), false)),
             col("missing").is_null(),
-            col("id").gt(lit(5_i32)).or(col("name").like(lit("a%"))),
+            col("id").gt(lit(5_i32)).or(col("name").ilike(lit("a%"))),
         ];
         for expr in cases {
             assert_eq!(text(expr.clone()), "-", "{expr}");

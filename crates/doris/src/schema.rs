@@ -192,7 +192,27 @@ fn compression<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Compression>
     }
 }
 
+impl SchemaIndex {
+    /// A property that is a small number.
+    pub(crate) fn number(&self, name: &str) -> Option<usize> {
+        let number = self.properties.get(name)?.parse().ok()?;
+        (1..=1 << 16).contains(&number).then_some(number)
+    }
+}
+
 impl TabletSchema {
+    /// The index of the parts of a column's texts.
+    pub(crate) fn ngram_index(&self, unique_id: i32) -> Option<&SchemaIndex> {
+        self.indexes.iter().find(|index| {
+            index.index_type.eq_ignore_ascii_case("NGRAM_BF") && index.column_unique_ids.contains(&unique_id)
+        })
+    }
+
+    /// How many characters those parts have.
+    pub(crate) fn gram_size(&self, unique_id: i32) -> Option<usize> {
+        self.ngram_index(unique_id)?.number("gram_size")
+    }
+
     /// Parses the JSON form.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
 use arrow_cast::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow_schema::{DataType, Schema};
 
-use super::{CompareOp, Literal, Predicate};
+use super::{CompareOp, Literal, Predicate, like};
 use crate::dataset::column_index;
 use crate::error::{Error, Result};
 
@@ -80,6 +80,12 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
         other => other,
     };
     let literal_type = value.array().data_type().clone();
+    if matches!(op, CompareOp::Like | CompareOp::NotLike) && !(is_text(column_type) && is_text(&literal_type))
+    {
+        return Err(Error::invalid(format!(
+            "{op} compares text with a pattern: column \"{name}\" is of type {column_type}, the pattern of {literal_type}"
+        )));
+    }
     if let Some(value) = cast_exactly(value, column_type) {
         return Ok(compare(column, op, value, None));
     }
@@ -100,16 +106,24 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
     )))
 }
 
-/// `column op value`. The two zeros of floats are one value, but Arrow orders -0 before +0: the comparison is made with
-/// the one that leaves both on the same side.
+/// `column op value`. A pattern without wildcards is compared as the text it is. The two zeros of floats are one value, but
+/// Arrow orders -0 before +0: the comparison is made with the one that leaves both on the same side.
 fn compare(column: usize, op: CompareOp, value: Literal, cast: Option<DataType>) -> Bound {
+    let equality = match op {
+        CompareOp::Like => Some(CompareOp::Eq),
+        CompareOp::NotLike => Some(CompareOp::NotEq),
+        _ => None,
+    };
+    if let Some((op, value)) = equality.zip(like::exact(&value)) {
+        return Bound::Compare { column, op, value, cast };
+    }
     let Some((minus, plus)) = zeros_like(&value) else { return Bound::Compare { column, op, value, cast } };
     let with = |value: Literal| Bound::Compare { column, op, value, cast: cast.clone() };
     match op {
         CompareOp::Eq => Bound::Or(vec![with(minus), with(plus)]),
         CompareOp::NotEq => Bound::And(vec![with(minus), with(plus)]),
         CompareOp::Lt | CompareOp::GtEq => with(minus),
-        CompareOp::LtEq | CompareOp::Gt => with(plus),
+        CompareOp::LtEq | CompareOp::Gt | CompareOp::Like | CompareOp::NotLike => with(plus),
     }
 }
 
@@ -139,8 +153,8 @@ fn beyond_range(column: usize, op: CompareOp, value: &Literal) -> Bound {
         wide.is_valid(0) && wide.value(0) < 0
     });
     let is_true = match op {
-        CompareOp::Eq => false,
-        CompareOp::NotEq => true,
+        CompareOp::Eq | CompareOp::Like => false,
+        CompareOp::NotEq | CompareOp::NotLike => true,
         CompareOp::Lt | CompareOp::LtEq => !is_negative,
         CompareOp::Gt | CompareOp::GtEq => is_negative,
     };

@@ -7,7 +7,7 @@ use arrow_array::{Array, BooleanArray};
 use arrow_ord::cmp;
 
 use super::bind::{Bound, BoundPredicate};
-use super::{CompareOp, Literal};
+use super::{CompareOp, Literal, like};
 
 /// Between which values of one column all matches lie.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    const EVERYTHING: Bounds = Bounds { lower: Limit::Unbounded, upper: Limit::Unbounded };
+    pub(super) const EVERYTHING: Bounds = Bounds { lower: Limit::Unbounded, upper: Limit::Unbounded };
 
     /// Whether nothing is excluded.
     pub fn is_unbounded(&self) -> bool {
@@ -48,10 +48,9 @@ pub const MOST_VALUES: usize = 1024;
 
 fn values(bound: &Bound, wanted: usize) -> Option<Vec<Literal>> {
     match bound {
-        Bound::Compare { column, op: CompareOp::Eq, value, cast: None }
-            if *column == wanted && !value.is_null() =>
-        {
-            Some(vec![value.clone()])
+        Bound::Compare { column, op: CompareOp::Eq, value, cast: None } if *column == wanted => {
+            // Nothing equals null.
+            Some(if value.is_null() { Vec::new() } else { vec![value.clone()] })
         }
         Bound::Compare { .. } | Bound::IsNull { .. } => None,
         // Each part alone holds for every match; the shortest list says most.
@@ -82,6 +81,8 @@ fn bounds(bound: &Bound, wanted: usize) -> Bounds {
                 CompareOp::LtEq => (Limit::Unbounded, exact()),
                 CompareOp::Gt => (Limit::Excluded(value.clone()), Limit::Unbounded),
                 CompareOp::GtEq => (exact(), Limit::Unbounded),
+                CompareOp::Like => return like::bounds(value),
+                CompareOp::NotLike => return Bounds::EVERYTHING,
             };
             Bounds { lower, upper }
         }
@@ -190,6 +191,34 @@ mod tests {
         ] {
             let selected = predicate.bind(&schema).unwrap().evaluate(&batch).unwrap();
             assert_eq!(selected.true_count(), expected, "{predicate}");
+        }
+    }
+
+    #[test]
+    fn every_match_has_one_of_the_values() {
+        let schema = Schema::new(vec![
+            Field::new("k", DataType::Int32, false),
+            Field::new("v", DataType::Int32, true),
+        ]);
+        let k = || col("k");
+        for (predicate, expected) in [
+            (k().eq(lit(5)), Some("5")),
+            (k().is_in(vec![lit(4), lit(2)]), Some("4 2")),
+            (k().gt(lit(5)), None),
+            (k().is_null(), None),
+            (
+                Predicate::And(vec![k().is_in(vec![lit(4), lit(2)]), k().eq(lit(9)), col("v").eq(lit(1))]),
+                Some("9"),
+            ),
+            (Predicate::Or(vec![k().eq(lit(7)), k().eq(lit(3))]), Some("7 3")),
+            (Predicate::Or(vec![k().eq(lit(7)), col("v").eq(lit(3))]), None),
+            (Predicate::Or(vec![]), Some("")),
+            (Predicate::Not(Box::new(k().not_eq(lit(3)))), Some("3")),
+            (k().is_in((0..=1024).map(lit).collect()), None),
+        ] {
+            let values = predicate.bind(&schema).unwrap().values(0);
+            let text = values.map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+            assert_eq!(text.as_deref(), expected, "{predicate}");
         }
     }
 

@@ -1,12 +1,10 @@
 //! A predicate on rows.
 
-use std::sync::Arc;
-
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum, RecordBatch};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::cmp;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 
 use super::bind::{Bound, BoundPredicate};
 use super::{CompareOp, Literal};
@@ -49,7 +47,7 @@ fn fold(
     parts: &[Bound],
     batch: &RecordBatch,
     start: bool,
-    join: fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, arrow_schema::ArrowError>,
+    join: fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, ArrowError>,
 ) -> Result<BooleanArray> {
     let mut result: Option<BooleanArray> = None;
     for part in parts {
@@ -86,15 +84,27 @@ pub(super) fn compare(
         }
         None => column,
     };
-    let kernel = match op {
-        CompareOp::Eq => cmp::eq,
-        CompareOp::NotEq => cmp::neq,
-        CompareOp::Lt => cmp::lt,
-        CompareOp::LtEq => cmp::lt_eq,
-        CompareOp::Gt => cmp::gt,
-        CompareOp::GtEq => cmp::gt_eq,
-    };
-    Ok(kernel(&Arc::clone(column), value)?)
+    Ok(op.compare(column, value)?)
+}
+
+impl CompareOp {
+    /// Each value of `array` compared with `value`, which is of the same type.
+    ///
+    /// # Errors
+    /// If the types cannot be compared so.
+    pub fn compare(self, array: &dyn Datum, value: &Literal) -> Result<BooleanArray, ArrowError> {
+        let kernel = match self {
+            Self::Eq => cmp::eq,
+            Self::NotEq => cmp::neq,
+            Self::Lt => cmp::lt,
+            Self::LtEq => cmp::lt_eq,
+            Self::Gt => cmp::gt,
+            Self::GtEq => cmp::gt_eq,
+            Self::Like => arrow_string::like::like,
+            Self::NotLike => arrow_string::like::nlike,
+        };
+        kernel(array, value)
+    }
 }
 
 fn is_null(column: &ArrayRef) -> BooleanArray {

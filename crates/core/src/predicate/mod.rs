@@ -1,16 +1,16 @@
 //! Which rows are wanted.
 //!
-//! A [`Predicate`] is small and shared by all formats: column op literal, IN, IS NULL, AND, OR, NOT. It follows SQL's
-//! three-valued logic: a comparison with null is unknown, and only rows for which the whole is true are wanted.
+//! A [`Predicate`] is small and shared by all formats: column op literal (LIKE is an op), IN, IS NULL, AND, OR, NOT. It
+//! follows SQL's three-valued logic: a comparison with null is unknown, and only rows for which the whole is true are wanted.
 //!
 //! One place evaluates it on rows ([`BoundPredicate::evaluate`]), one tells which zones can hold a match
 //! ([`BoundPredicate::may_match`]), one turns it into a range or a list of values of one column
-//! ([`BoundPredicate::bounds`], [`BoundPredicate::values`]) for key indexes and hash partitions.
+//! ([`BoundPredicate::bounds`], [`BoundPredicate::values`]) for key indexes, hash partitions and bloom filters.
 
 mod bind;
 mod bounds;
 mod evaluate;
-mod points;
+mod like;
 mod prune;
 
 use std::collections::BTreeSet;
@@ -41,6 +41,10 @@ pub enum CompareOp {
     Gt,
     /// `>=`
     GtEq,
+    /// `LIKE`: `%` stands for any text, `_` for any one character, and what follows a `\` for itself.
+    Like,
+    /// `NOT LIKE`
+    NotLike,
 }
 
 impl CompareOp {
@@ -54,6 +58,8 @@ impl CompareOp {
             Self::LtEq => Self::Gt,
             Self::Gt => Self::LtEq,
             Self::GtEq => Self::Lt,
+            Self::Like => Self::NotLike,
+            Self::NotLike => Self::Like,
         }
     }
 }
@@ -67,6 +73,8 @@ impl fmt::Display for CompareOp {
             Self::LtEq => "<=",
             Self::Gt => ">",
             Self::GtEq => ">=",
+            Self::Like => "LIKE",
+            Self::NotLike => "NOT LIKE",
         })
     }
 }
@@ -147,7 +155,7 @@ macro_rules! comparisons {
         }
     };
 }
-comparisons!(eq Eq "equals", not_eq NotEq "differs from", lt Lt "is less than", lt_eq LtEq "is at most", gt Gt "is greater than", gt_eq GtEq "is at least");
+comparisons!(eq Eq "equals", not_eq NotEq "differs from", lt Lt "is less than", lt_eq LtEq "is at most", gt Gt "is greater than", gt_eq GtEq "is at least", like Like "is a text like");
 
 impl Column {
     /// True where the column equals one of the values.

@@ -1,5 +1,6 @@
 //! A predicate on zones: row groups, pages, segments, blocklets.
 
+use std::ops::Bound as Limit;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
@@ -7,7 +8,7 @@ use arrow_buffer::BooleanBuffer;
 
 use super::bind::{Bound, BoundPredicate};
 use super::evaluate::compare;
-use super::{CompareOp, Literal};
+use super::{CompareOp, Literal, like};
 
 /// What is known of each zone; columns are positions in the schema the predicate was bound to.
 pub trait ZoneStatistics {
@@ -103,6 +104,20 @@ fn within_bounds(
             let high = against(zones.max(column)?, CompareOp::NotEq)?;
             Some(&low | &high)
         }
+        CompareOp::Like => {
+            let limits = like::bounds(value);
+            let value_of = |limit| match limit {
+                Limit::Included(value) | Limit::Excluded(value) => Some(value),
+                Limit::Unbounded => None,
+            };
+            let low = value_of(limits.lower)
+                .and_then(|least| not_false(&zones.max(column)?, CompareOp::GtEq, &least));
+            // Included or not: a zone of nothing but the limit is kept for one value too many at most.
+            let high = value_of(limits.upper)
+                .and_then(|most| not_false(&zones.min(column)?, CompareOp::LtEq, &most));
+            both(low, high, |a, b| a & b)
+        }
+        CompareOp::NotLike => None,
     }
 }
 

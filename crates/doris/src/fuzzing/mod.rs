@@ -18,8 +18,9 @@ mod values;
 
 use std::sync::Arc;
 
+use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
-use pilaster_core::{Dataset, Limits, Silent, VerifyDepth};
+use pilaster_core::{Dataset, Limits, VerifyDepth};
 
 pub use tables::{segment_round_trip, tablet_round_trip};
 

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{Field, Schema};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
-use pilaster_core::{CompareOp, Dataset, Limits, Literal, Predicate, VerifyDepth, col};
+use pilaster_core::{CompareOp, Dataset, Limits, Literal, Predicate, VerifyDepth, col, lit};
 
 use super::choices::Choices;
 use super::values::{array, assert_same};
@@ -447,6 +448,14 @@ fn read(dataset: &dyn Dataset, predicate: Option<Predicate>) -> RecordBatch {
     concat_batches(&dataset.schema(), &batches).expect("batches of one schema")
 }
 
+/// A LIKE with part of a text in it.
+fn pattern(column: String, text: &str, choices: &mut Choices<'_>) -> Predicate {
+    let part: String = text.chars().skip(choices.below(4)).take(1 + choices.below(8)).collect();
+    let (before, after) = (choices.of(&["", "%", "_"]), choices.of(&["", "%", "_%"]));
+    let like = col(column).like(lit(format!("{before}{part}{after}").as_str()));
+    if choices.one_in(4) { Predicate::Not(Box::new(like)) } else { like }
+}
+
 /// Conditions around values that are there.
 fn predicates(rows: &RecordBatch, choices: &mut Choices<'_>) -> Vec<Predicate> {
     let mut all = Vec::new();
@@ -459,6 +468,10 @@ fn predicates(rows: &RecordBatch, choices: &mut Choices<'_>) -> Vec<Predicate> {
             continue;
         }
         let row = (choices.random() % rows.num_rows() as u64) as usize;
+        if let Some(texts) = array.as_string_view_opt().filter(|_| choices.one_in(3)) {
+            all.push(pattern(name, texts.value(row), choices));
+            continue;
+        }
         let value = Literal::from_array(array, row);
         let op = choices.of(&[
             CompareOp::Eq,

@@ -11,9 +11,13 @@ use crate::messages::{
 };
 
 /// `BloomFilterIndexPB.algorithm` of filters in blocks of 32 bytes.
-const BLOCK_BLOOM: i32 = 0;
+pub(super) const BLOCK_BLOOM: i32 = 0;
+/// That of filters of the parts of texts.
+pub(super) const NGRAM_BLOOM: i32 = 2;
 /// `BloomFilterIndexPB.hash_strategy` of the one-lane Murmur hash.
-const MURMUR_HASH: i32 = 0;
+pub(super) const MURMUR_HASH: i32 = 0;
+/// That of the City hash.
+pub(super) const CITY_HASH: i32 = 1;
 
 /// One column of a segment, or a part of one.
 #[derive(Debug, Clone)]
@@ -94,8 +98,17 @@ pub(crate) struct ZoneMapMeta {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BloomMeta {
     pub filters: IndexedColumnMeta,
-    /// Whether they are block filters over the one-lane Murmur hash: the only ones asked for single values.
-    pub is_block: bool,
+    /// `None`: unknown ones, of which nothing is asked.
+    pub kind: Option<BloomKind>,
+}
+
+/// What the filters are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BloomKind {
+    /// Whole values.
+    Values,
+    /// Runs of so many characters as the schema says.
+    Grams,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -230,8 +243,11 @@ impl ColumnMeta {
                         bloom.bloom_filter.as_ref(),
                         "bloom_filter",
                     )?)?,
-                    is_block: bloom.algorithm.unwrap_or(0) == BLOCK_BLOOM
-                        && bloom.hash_strategy.unwrap_or(0) == MURMUR_HASH,
+                    kind: match (bloom.algorithm.unwrap_or(0), bloom.hash_strategy.unwrap_or(0)) {
+                        (BLOCK_BLOOM, MURMUR_HASH) => Some(BloomKind::Values),
+                        (NGRAM_BLOOM, CITY_HASH) => Some(BloomKind::Grams),
+                        _ => None,
+                    },
                 });
             }
             if let Some(bitmap) = &index.bitmap_index {

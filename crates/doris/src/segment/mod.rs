@@ -15,7 +15,7 @@
 //! | `paged`, `page_cursor` | a column with pages, by row |
 //! | `column`, `cursor` | columns made of columns: arrays, maps, structs |
 //! | `variant`, `variant_cell` | VARIANT, put together again |
-//! | `zone_map`, `bloom`, `page_indexes` | what is known of each page |
+//! | `zone_map`, `bloom`, `ngram`, `page_indexes` | what is known of each page |
 //! | `key`, `key_index`, `bitmap_index` | rows by value |
 //! | `prune` | which rows can match a predicate |
 //! | `structure`, `describe`, `verify`, `reader` | the dataset |
@@ -36,6 +36,7 @@ mod footer;
 mod index_pages;
 mod key;
 mod key_index;
+mod ngram;
 mod page;
 mod page_cursor;
 mod page_indexes;

@@ -7,8 +7,9 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::cells::Cell;
-use super::column_meta::{ColumnMeta, IndexedColumnMeta};
+use super::column_meta::{BloomKind, ColumnMeta, IndexedColumnMeta};
 use super::decode::Form;
+use super::ngram::{NgramFilter, SoughtGrams};
 use super::page::PageStore;
 use super::page_cursor::PageCursor;
 use super::paged::{LocatedPage, PagedColumn};
@@ -19,7 +20,8 @@ use crate::messages::{self, ZoneMapPb};
 #[derive(Debug, Default)]
 pub(crate) struct PageIndexes {
     zones: OnceLock<Option<PageZones>>,
-    filters: OnceLock<Option<BinaryViewArray>>,
+    filters: OnceLock<BinaryViewArray>,
+    are_grams_known: OnceLock<bool>,
 }
 
 /// The zone maps of a column's pages.
@@ -58,19 +60,78 @@ impl PageIndexes {
         meta: &ColumnMeta,
         cells: &[Vec<u8>],
     ) -> Result<Option<RowRanges>> {
-        let Some(bloom) = meta.bloom.filter(|bloom| bloom.is_block) else { return Ok(None) };
-        let pages = column.pages()?;
-        if self.filters.get().is_none() {
-            let filters = index_values(&column.store, &bloom.filters, pages.len())?;
-            self.filters.get_or_init(|| Some(filters));
-        }
-        let Some(filters) = self.filters.get().and_then(Option::as_ref) else { return Ok(None) };
-        let holds = |filter: Option<&[u8]>| {
-            filter.is_none_or(|filter| cells.iter().any(|cell| bloom::may_hold(filter, cell)))
-        };
-        let kept = pages.iter().zip(filters).filter(|(_, filter)| holds(*filter));
-        Ok(Some(kept.map(|(page, _): (&LocatedPage, _)| page.rows.clone()).collect()))
+        let Some(filters) = self.filters(column, meta, BloomKind::Values)? else { return Ok(None) };
+        let holds = |filter: &[u8]| cells.iter().any(|cell| bloom::may_hold(filter, cell));
+        pages_where(column, filters, holds).map(Some)
     }
+
+    /// The pages that may hold a text with all of `parts` in it; `None` if the column has no filters that could tell.
+    ///
+    /// How long the grams are only the schema says, and a segment may be older than the index in it: filters are believed
+    /// once the first page has given the one that is stored for it.
+    pub fn may_contain(
+        &self,
+        column: &Arc<PagedColumn>,
+        meta: &ColumnMeta,
+        gram_size: usize,
+        parts: &[String],
+    ) -> Result<Option<RowRanges>> {
+        let Some(sought) = SoughtGrams::of(parts.iter().map(String::as_str), gram_size) else {
+            return Ok(None);
+        };
+        let Some(filters) = self.filters(column, meta, BloomKind::Grams)? else { return Ok(None) };
+        if self.are_grams_known.get().is_none() {
+            let is_as_stored = first_page_has_filter(column, filters, gram_size)?;
+            self.are_grams_known.get_or_init(|| is_as_stored);
+        }
+        if self.are_grams_known.get() != Some(&true) {
+            return Ok(None);
+        }
+        pages_where(column, filters, |filter| sought.may_be_in(filter)).map(Some)
+    }
+
+    /// The filters of a column's pages, if they are of this kind.
+    fn filters(
+        &self,
+        column: &PagedColumn,
+        meta: &ColumnMeta,
+        kind: BloomKind,
+    ) -> Result<Option<&BinaryViewArray>> {
+        let Some(bloom) = meta.bloom.filter(|bloom| bloom.kind == Some(kind)) else { return Ok(None) };
+        if self.filters.get().is_none() {
+            let filters = index_values(&column.store, &bloom.filters, column.pages()?.len())?;
+            self.filters.get_or_init(|| filters);
+        }
+        Ok(self.filters.get())
+    }
+}
+
+/// The rows of the pages whose filter leaves room for what is sought.
+fn pages_where(
+    column: &PagedColumn,
+    filters: &BinaryViewArray,
+    may: impl Fn(&[u8]) -> bool,
+) -> Result<RowRanges> {
+    let kept = column.pages()?.iter().zip(filters).filter(|(_, filter)| filter.is_none_or(&may));
+    Ok(kept.map(|(page, _): (&LocatedPage, _)| page.rows.clone()).collect())
+}
+
+/// Whether the texts of the first page, cut into grams of this size, give its filter; not if they are too short for any.
+fn first_page_has_filter(
+    column: &Arc<PagedColumn>,
+    filters: &BinaryViewArray,
+    gram_size: usize,
+) -> Result<bool> {
+    let (Some(page), Some(Some(stored))) = (column.pages()?.first(), filters.iter().next()) else {
+        return Ok(false);
+    };
+    let texts =
+        PageCursor::new(column, RowRanges::one(page.rows.clone())).read(page.rows.clone(), Form::Wanted)?;
+    let Some(texts) = texts.as_string_view_opt() else { return Ok(false) };
+    let mut filter = NgramFilter::new(gram_size, stored.len());
+    texts.iter().flatten().for_each(|text| filter.add(text.as_bytes()));
+    let filter = filter.finish_page();
+    Ok(filter == stored && filter.iter().any(|byte| *byte != 0))
 }
 
 /// All values of an index that has one for each page.

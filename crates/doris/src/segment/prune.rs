@@ -5,6 +5,7 @@
 //! rows, so zone maps are compared on the stretches between all page boundaries.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
 use arrow_select::take::take;
@@ -41,7 +42,15 @@ pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRange
         if rows.is_empty() {
             return Ok(rows);
         }
-        let Some(points) = bound.points(column.number) else { continue };
+        let schema = segment.schema.as_deref();
+        if let Some(gram_size) = schema.and_then(|schema| schema.gram_size(column.output.unique_id))
+            && let parts = bound.contained(column.number)
+            && let Some(kept) =
+                column.output.indexes.may_contain(column.paged, column.meta, gram_size, &parts)?
+        {
+            rows = rows.intersect(&kept);
+        }
+        let Some(points) = bound.values(column.number) else { continue };
         let cell = &column.paged.shape.cell;
         let cells: Option<Vec<_>> =
             points.iter().map(|point| stored::cell(cell, column.meta.length, point)).collect();
@@ -79,7 +88,7 @@ fn is_cheap_to_read(column: &PagedColumn, rows: &RowRanges) -> bool {
 struct Candidate<'a> {
     number: usize,
     output: &'a OutputColumn,
-    paged: &'a PagedColumn,
+    paged: &'a Arc<PagedColumn>,
     meta: &'a ColumnMeta,
 }
 

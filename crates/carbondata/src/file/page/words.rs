@@ -130,16 +130,9 @@ impl Words {
 
     fn count(&self, question: &Question) -> Option<Counts> {
         let found = match question {
-            Some((op, value)) if self.array.data_type() == value.array().data_type() => Some(match op {
-                CompareOp::Eq => cmp::eq(&self.array, value),
-                CompareOp::NotEq => cmp::neq(&self.array, value),
-                CompareOp::Lt => cmp::lt(&self.array, value),
-                CompareOp::LtEq => cmp::lt_eq(&self.array, value),
-                CompareOp::Gt => cmp::gt(&self.array, value),
-                CompareOp::GtEq => cmp::gt_eq(&self.array, value),
-            })
-            .transpose()
-            .ok()?,
+            Some((op, value)) if self.array.data_type() == value.array().data_type() => {
+                Some(op.compare(&self.array, value).ok()?)
+            }
             Some(_) => return None,
             None => None,
         };

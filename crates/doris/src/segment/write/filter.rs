@@ -1,7 +1,8 @@
-//! Bloom filters of pages; what they look like is in [`crate::segment`]'s `bloom` and in `ngram`.
+//! Bloom filters of pages; what they look like is in [`crate::segment`]'s `bloom` and `ngram`.
 
-use super::ngram::NgramFilter;
 use crate::segment::bloom::{self, BLOCK_BYTES};
+use crate::segment::column_meta::{BLOCK_BLOOM, CITY_HASH, MURMUR_HASH, NGRAM_BLOOM};
+use crate::segment::ngram::NgramFilter;
 use crate::segment::types::Encoding;
 
 const SMALLEST_BITS: f64 = 256.0;
@@ -80,8 +81,8 @@ impl FilterBuilder {
     /// The filters, and how hashes and bits are computed: `hash_strategy` and `algorithm`.
     pub fn finish(self) -> (Vec<Vec<u8>>, i32, i32) {
         match self.page {
-            PageFilter::Block { .. } => (self.filters, 0, 0),
-            PageFilter::Ngram(_) => (self.filters, 1, 2),
+            PageFilter::Block { .. } => (self.filters, MURMUR_HASH, BLOCK_BLOOM),
+            PageFilter::Ngram(_) => (self.filters, CITY_HASH, NGRAM_BLOOM),
         }
     }
 }

@@ -17,7 +17,7 @@
 //! | `encode` | the values of one page, for each encoding |
 //! | `page` | a body with its null map, compressed, with footer and checksum |
 //! | `paged` | a column with pages |
-//! | `zone_map`, `filter`, `ngram` | what is said of each page |
+//! | `zone_map`, `filter` | what is said of each page |
 //! | `column`, `meta` | columns made of columns; how they are described |
 //! | `variant`, `variant_parts`, `variant_arrays` | JSON taken apart into columns |
 //! | `row_store`, `row_store_nested` | whole rows as JSONB |
@@ -33,7 +33,6 @@ mod golden_tests;
 mod indexed;
 mod keys;
 mod meta;
-mod ngram;
 mod options;
 mod page;
 mod paged;

@@ -375,15 +375,11 @@ impl Planner<'_> {
         if field_type == FieldType::Variant {
             return Ok(None);
         }
-        let ngram = self.schema.indexes.iter().find(|index| {
-            index.index_type.eq_ignore_ascii_case("NGRAM_BF")
-                && index.column_unique_ids.contains(&column.unique_id)
-        });
+        let ngram = self.schema.ngram_index(column.unique_id);
         if let Some(index) = ngram.filter(|_| chosen.bloom_filter != Some(false)) {
             let property = |name: &str| {
-                let value = index.properties.get(name).and_then(|value| value.parse::<usize>().ok());
-                value
-                    .filter(|value| (1..=1 << 16).contains(value))
+                index
+                    .number(name)
                     .ok_or_else(|| Error::invalid(format!("index \"{}\" without a {name}", index.index_name)))
             };
             return Ok(Some(FilterKind::Ngram {

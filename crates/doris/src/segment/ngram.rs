@@ -13,6 +13,59 @@ const K1: u64 = 0x8d58_ac26_afe1_2e47;
 const K2: u64 = 0xc47b_6e9e_3a97_0ed3;
 const K3: u64 = 0xc70f_6907_e782_aa0b;
 
+/// Longer grams are not asked for: what their hash must be is known from no file.
+const LONGEST_GRAM: usize = 16;
+
+/// Every run of `size` characters of `value`.
+fn grams(value: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
+    // Where characters begin, and where the last one ends.
+    let is_start = |byte: &u8| byte & 0xc0 != 0x80;
+    let mut edges: Vec<usize> =
+        value.iter().enumerate().filter(|(_, byte)| is_start(byte)).map(|(at, _)| at).collect();
+    edges.push(value.len());
+    let ends = edges.clone().into_iter().skip(size);
+    edges.into_iter().zip(ends).map(|(start, end)| value.get(start..end).unwrap_or_default())
+}
+
+/// The hashes that lead to a gram's bits.
+#[derive(Debug, Clone, Copy)]
+struct GramHash([u64; 2]);
+
+impl GramHash {
+    fn of(gram: &[u8]) -> Self {
+        Self(SEEDS.map(|seed| len16(city64(gram).wrapping_sub(K2), seed)))
+    }
+
+    /// Byte and mask of each bit in a filter of so many bytes.
+    fn bits(self, filter_bytes: usize) -> [(usize, u8); 2] {
+        let Self([first, second]) = self;
+        [0u64, 1].map(|number| {
+            let hash = first.wrapping_add(number.wrapping_mul(second)).wrapping_add(number);
+            let bit = hash.checked_rem((filter_bytes as u64).saturating_mul(8)).unwrap_or_default();
+            let mask = 1u8.wrapping_shl(u32::try_from(bit % 8).unwrap_or_default());
+            (usize::try_from(bit / 8).unwrap_or_default(), mask)
+        })
+    }
+}
+
+/// Texts to look for, as the grams in them.
+pub(super) struct SoughtGrams(Vec<GramHash>);
+
+impl SoughtGrams {
+    /// The grams of all `texts`; none if they are too short to have any.
+    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>, gram_size: usize) -> Option<Self> {
+        let grams = texts.into_iter().flat_map(|text| grams(text.as_bytes(), gram_size.max(1)));
+        let hashes: Vec<_> = grams.filter(|gram| gram.len() <= LONGEST_GRAM).map(GramHash::of).collect();
+        (!hashes.is_empty()).then_some(Self(hashes))
+    }
+
+    /// Whether a page with this filter may have them all.
+    pub fn may_be_in(&self, filter: &[u8]) -> bool {
+        let is_set = |(at, mask): (usize, u8)| filter.get(at).is_none_or(|byte| byte & mask != 0);
+        self.0.iter().all(|gram| gram.bits(filter.len()).into_iter().all(is_set))
+    }
+}
+
 /// The filter of the page being filled.
 #[derive(Debug)]
 pub(super) struct NgramFilter {
@@ -26,25 +79,11 @@ impl NgramFilter {
     }
 
     pub fn add(&mut self, value: &[u8]) {
-        // Where characters begin, and where the last one ends.
-        let is_start = |byte: &u8| byte & 0xc0 != 0x80;
-        let mut edges: Vec<usize> =
-            value.iter().enumerate().filter(|(_, byte)| is_start(byte)).map(|(at, _)| at).collect();
-        edges.push(value.len());
-        for (start, end) in edges.iter().zip(edges.iter().skip(self.gram_size)) {
-            self.add_gram(value.get(*start..*end).unwrap_or_default());
-        }
-    }
-
-    fn add_gram(&mut self, gram: &[u8]) {
-        let [first, second] = SEEDS.map(|seed| len16(city64(gram).wrapping_sub(K2), seed));
-        let bits = (self.filter.len() as u64).saturating_mul(8);
-        for number in [0u64, 1] {
-            let hash = first.wrapping_add(number.wrapping_mul(second)).wrapping_add(number);
-            let bit = hash.checked_rem(bits).unwrap_or_default();
-            let at = usize::try_from(bit / 8).unwrap_or_default();
-            if let Some(byte) = self.filter.get_mut(at) {
-                *byte |= 1u8.wrapping_shl(u32::try_from(bit % 8).unwrap_or_default());
+        for gram in grams(value, self.gram_size) {
+            for (at, mask) in GramHash::of(gram).bits(self.filter.len()) {
+                if let Some(byte) = self.filter.get_mut(at) {
+                    *byte |= mask;
+                }
             }
         }
     }
@@ -195,6 +234,21 @@ mod tests {
         filter.add("xäöüy".as_bytes());
         let more = filter.finish_page();
         assert!(one.iter().zip(&more).all(|(one, more)| one & more == *one));
+    }
+
+    #[test]
+    fn what_is_in_a_page_is_found_in_its_filter() {
+        let mut filter = NgramFilter::new(3, 512);
+        filter.add("the größte ship".as_bytes());
+        let filter = filter.finish_page();
+        let may = |texts: &[&str]| {
+            SoughtGrams::of(texts.iter().copied(), 3).map(|sought| sought.may_be_in(&filter))
+        };
+        assert_eq!(may(&["größ", "ship"]), Some(true));
+        assert_eq!(may(&["größ", "skip"]), Some(false));
+        assert_eq!(may(&["öß", "", "hi"]), None);
+        // Characters of four bytes make grams that are too long for the hashes that are known.
+        assert_eq!(SoughtGrams::of(["𝄞𝄞𝄞𝄞𝄞"], 5).map(|sought| sought.may_be_in(&filter)), None);
     }
 
     #[test]
