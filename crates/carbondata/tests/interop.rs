@@ -12,7 +12,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float64Type, TimestampMillisecondType};
@@ -290,6 +290,9 @@ fn the_sdk_filters_a_sorted_folder_of_several_files() {
 
 /// The rows that Spark selects from a table, in the order of their texts.
 fn spark_rows(table: &Path) -> Vec<String> {
+    // Two of them at once take away each other's folders.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let output = tool("carbondata-spark-accepts").arg(table).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "Spark refused: {errors}");

@@ -67,11 +67,12 @@ pub(crate) struct OpenArgs {
     #[arg(long)]
     no_checksums: bool,
 
-    /// Rows as they were at an earlier time: for Kudu a hybrid timestamp or a clock time (2024-05-31T12:00:00)
-    #[arg(long, value_name = "TIME")]
+    /// Rows as they were earlier: for Kudu a hybrid timestamp or a clock time (2024-05-31T12:00:00), for CarbonData a clock
+    /// time or milliseconds since 1970, for Doris a version
+    #[arg(long, value_name = "TIME|VERSION")]
     as_of: Option<String>,
 
-    /// Only this tablet of a Kudu table: its id, or the start of it
+    /// Only this tablet of a table of Kudu or Doris: its id, of Kudu also the start of it
     #[arg(long, value_name = "ID")]
     tablet: Option<String>,
 
@@ -101,6 +102,10 @@ pub(crate) struct OpenArgs {
 }
 
 impl OpenArgs {
+    pub(crate) fn ignores_checksums(&self) -> bool {
+        self.no_checksums
+    }
+
     pub(crate) fn options(&self) -> Result<OpenOptions> {
         let (schema, tablet_schema) = match &self.schema {
             Some(path) if is_tablet_schema(path)? => (None, Some(read_schema(path)?)),
@@ -257,6 +262,11 @@ pub(crate) struct PositionArgs {
 }
 
 impl PositionArgs {
+    /// Whether no row is left out.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.rows.is_none() && self.limit.is_none()
+    }
+
     pub(crate) fn narrow(&self, request: &mut ScanRequest) {
         request.rows = self.rows.clone().map(RowRanges::one);
         request.limit = self.limit;

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Fine,
     /// The data is bad or damaged; the command has said so.
     Damaged,
+    /// Something could not be read; the command has said so.
+    Failed,
 }
 
 impl From<Outcome> for ExitCode {
@@ -25,6 +27,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Fine => Self::SUCCESS,
             Outcome::Damaged => Self::from(DAMAGED),
+            Outcome::Failed => Self::from(FAILED),
         }
     }
 }

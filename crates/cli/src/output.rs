@@ -8,6 +8,8 @@ use clap::builder::PossibleValuesParser;
 use pilaster::output::{BatchWriter, WriteOptions, writer};
 use pilaster::{BatchReader, Error, OutputFormat, Result, SharedFile};
 
+use crate::progress::Words;
+
 /// Where rows go and how they look.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OutputArgs {
@@ -50,9 +52,11 @@ impl OutputArgs {
         }
     }
 
-    /// Writes all batches; gives the number of rows.
-    pub(crate) fn write(&self, batches: BatchReader) -> Result<u64> {
+    /// Writes all batches, of as many rows as `total` if that is known; gives the number of rows.
+    pub(crate) fn write(&self, batches: BatchReader, total: Option<u64>, words: &Words) -> Result<u64> {
         let format = self.format()?;
+        let is_on_screen = self.output.is_none() && io::stdout().is_terminal();
+        let batches = if is_on_screen { batches } else { words.watch("write", batches, total) };
         match &self.output {
             Some(path) => write_file(batches, format, path),
             None => write_stdout(batches, format),
@@ -83,7 +87,8 @@ fn write_stdout(batches: BatchReader, format: OutputFormat) -> Result<u64> {
     }
 }
 
-fn write_file(batches: BatchReader, format: OutputFormat, path: &Path) -> Result<u64> {
+/// Writes all batches to a file, which takes the place of one that is there when it is complete.
+pub(crate) fn write_file(batches: BatchReader, format: OutputFormat, path: &Path) -> Result<u64> {
     let in_file = |error: Error| error.at(&shown(path), 0, "");
     let file = SharedFile::create(path)?;
     let mut writer = writer(format, Box::new(file.clone()), batches.schema(), &WriteOptions::default())

@@ -1,17 +1,22 @@
 //! Words and bars on stderr.
 
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pilaster::{Finding, Progress, Severity};
+use pilaster::{BatchReader, Finding, Progress, Severity};
+use pilaster_datafusion::arrow::array::RecordBatchIterator;
 
 use crate::sheet::printable;
 
 /// Work that takes less than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a wait shows that it goes on.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Whether and how this run speaks.
 #[derive(Debug, Clone, Copy)]
@@ -46,16 +51,81 @@ impl Words {
         }
     }
 
+    fn is_watched(self) -> bool {
+        !self.quiet && std::io::stderr().is_terminal()
+    }
+
+    /// Shows that work of unknown length goes on, until it is dropped; silent as bars are.
+    pub(crate) fn wait(self, what: &'static str) -> Wait {
+        Wait(self.is_watched().then(|| {
+            let is_over = Arc::new(AtomicBool::new(false));
+            let seen = Arc::clone(&is_over);
+            (is_over, thread::spawn(move || show_wait(what, &seen)))
+        }))
+    }
+
+    /// Rows that move a bar as they are taken.
+    pub(crate) fn watch(self, what: &'static str, rows: BatchReader, total: Option<u64>) -> BatchReader {
+        if !self.is_watched() {
+            return rows;
+        }
+        let bar = self.bar(what, Unit::Rows);
+        if let Some(total) = total {
+            bar.set_total(total);
+        }
+        let schema = rows.schema();
+        let counted = rows.inspect(move |batch| {
+            let rows = batch.as_ref().map_or(0, |batch| batch.num_rows());
+            bar.advance(u64::try_from(rows).unwrap_or(u64::MAX));
+        });
+        Box::new(RecordBatchIterator::new(counted, schema))
+    }
+
     /// A bar for long work; silent with `-q` and where nobody watches.
     pub(crate) fn bar(self, what: &'static str, unit: Unit) -> Bar {
-        let is_watched = !self.quiet && std::io::stderr().is_terminal();
         Bar {
             what,
             unit,
-            started: is_watched.then(Instant::now),
+            started: self.is_watched().then(Instant::now),
             bar: OnceLock::new(),
             total: OnceLock::new(),
             done: AtomicU64::new(0),
+        }
+    }
+}
+
+/// See [`Words::wait`].
+pub(crate) struct Wait(Option<(Arc<AtomicBool>, JoinHandle<()>)>);
+
+fn show_wait(what: &'static str, is_over: &AtomicBool) {
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
+        if is_over.load(Ordering::Acquire) {
+            return;
+        }
+        thread::park_timeout(PATIENCE.saturating_sub(started.elapsed()));
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        .with_elapsed(started.elapsed())
+        .with_message(what);
+    let bar = match ProgressStyle::with_template("{msg} {spinner} {elapsed}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    };
+    while !is_over.load(Ordering::Acquire) {
+        bar.tick();
+        thread::park_timeout(TICK);
+    }
+    bar.finish_and_clear();
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some((is_over, shown)) = self.0.take() {
+            is_over.store(true, Ordering::Release);
+            shown.thread().unpark();
+            // A wait that could not be shown is no reason to fail.
+            let _ = shown.join();
         }
     }
 }

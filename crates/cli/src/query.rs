@@ -1,25 +1,32 @@
 //! Statements run one after the other, their rows written.
 
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pilaster::{BatchReader, Error, OutputFormat, Result};
 use pilaster_datafusion::SqlSession;
-use pilaster_datafusion::arrow::array::AsArray;
-use pilaster_datafusion::session::parse_statements;
+use pilaster_datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchIterator, UInt64Array};
+use pilaster_datafusion::session::{CopyTo, parse_statements};
 
-use crate::output::OutputArgs;
+use crate::output::{OutputArgs, stream_format_names, write_file};
+use crate::progress::Words;
 
 /// Runs the statements of a text; the first that fails ends it. `done` hears of each: rows written, and how long it took.
 pub(crate) fn run(
     session: &SqlSession,
     text: &str,
     output: &OutputArgs,
+    words: &Words,
     done: impl Fn(u64, Duration),
 ) -> Result<()> {
     for statement in parse_statements(text)? {
         let started = Instant::now();
-        let batches = session.execute(statement)?;
+        let batches = match CopyTo::try_from_statement(statement) {
+            Ok(copy) => copied(session, copy, words)?,
+            Err(statement) => session.execute(*statement)?,
+        };
         let rows = match batches.schema().fields().as_ref() {
             // Statements such as CREATE VIEW give no columns, and so nothing to write.
             [] => drain(batches)?,
@@ -28,11 +35,39 @@ pub(crate) fn run(
             {
                 print_plan(batches)?
             }
-            _ => output.write(batches)?,
+            _ => output.write(first_awaited(batches, words), None, words)?,
         };
         done(rows, started.elapsed());
     }
     Ok(())
+}
+
+/// Writes what a COPY asks for as every command writes it, and gives the number of rows as an answer of one cell.
+fn copied(session: &SqlSession, copy: CopyTo, words: &Words) -> Result<BatchReader> {
+    let target = Path::new(&copy.target);
+    let named = match &copy.format {
+        Some(name) => name.parse().ok(),
+        None => OutputFormat::from_path(target),
+    };
+    let format = named.filter(|format| !format.is_folder()).ok_or_else(|| {
+        let formats: Vec<_> = stream_format_names().collect();
+        let message = format!("COPY needs a file name or STORED AS that says one of: {}", formats.join(", "));
+        Error::invalid(message).at(&copy.target, 0, "")
+    })?;
+    let batches = words.watch("copy", first_awaited(session.execute(copy.query)?, words), None);
+    let rows = write_file(batches, format, target)?;
+    let count = RecordBatch::try_from_iter([("count", Arc::new(UInt64Array::from(vec![rows])) as ArrayRef)])?;
+    let schema = count.schema();
+    Ok(Box::new(RecordBatchIterator::new([Ok(count)], schema)))
+}
+
+/// The same batches, the first of which is there already: until it is, all that can be shown is that the query runs.
+fn first_awaited(mut batches: BatchReader, words: &Words) -> BatchReader {
+    let schema = batches.schema();
+    let wait = words.wait("query");
+    let first = batches.next();
+    drop(wait);
+    Box::new(RecordBatchIterator::new(first.into_iter().chain(batches), schema))
 }
 
 fn is_read_by_people(output: &OutputArgs) -> Result<bool> {

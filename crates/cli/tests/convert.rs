@@ -15,6 +15,28 @@ mod common;
 use common::{Folder, settings};
 
 #[test]
+fn one_column_becomes_a_cfile() {
+    let folder = Folder::new();
+    let convert = |arguments: &[&str]| {
+        folder
+            .run(&[&["convert", "--overwrite", "people.parquet", "id.cfile"], arguments].concat())
+            .output()
+            .unwrap()
+    };
+    let refused = convert(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("choose it with -c"));
+    for options in
+        [&["-c", "id"][..], &["-c", "id", "--cfile-version", "1", "--cfile-index-block-size", "64"]]
+    {
+        let output = convert(options);
+        assert!(output.status.success(), "{output:?}");
+        let rows = folder.run(&["cat", "-f", "csv", "id.cfile"]).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(rows).unwrap(), "value\n1\n2\n3\n4\n5\n", "{options:?}");
+    }
+}
+
+#[test]
 fn every_format_comes_back_as_it_went() {
     let folder = Folder::new();
     let rows = |name: &str| {

@@ -40,7 +40,28 @@ snapshots! {
     verify_finds_damage: ["verify", "people.parquet", "broken"];
     verify_as_json: ["verify", "--json", "broken/cut.parquet"];
     verify_of_a_missing_file: ["verify", "nobody.parquet"];
+    verify_without_checksums: ["verify", "--no-checksums", "people.parquet"];
     completions_for_an_unknown_shell: ["completions", "tcsh"];
+}
+
+#[test]
+fn every_command_ends_with_the_code_of_what_happened() {
+    let folder = Folder::new();
+    let code = |arguments: &[&str]| folder.run(arguments).output().unwrap().status.code();
+    for command in ["schema", "meta", "stats", "tree", "pages", "cat", "head", "tail", "sample", "count"] {
+        let refused = folder.run(&[command, "nobody.parquet"]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        assert!(refused.stdout.is_empty(), "{command}");
+        let words = String::from_utf8(refused.stderr).unwrap();
+        assert!(words.starts_with("pilaster: nobody.parquet: "), "{command}: {words}");
+        assert_eq!(code(&[command, "broken/cut.parquet"]), Some(1), "{command}");
+        assert_eq!(code(&[command, "--no-such-option", "people.csv"]), Some(2), "{command}");
+        assert_eq!(code(&[command, "people.csv"]), Some(0), "{command}");
+    }
+    // Behind an address that this build does not reach, nothing is known to be damaged.
+    for command in ["ls", "verify", "cat"] {
+        assert_eq!(code(&[command, "gopher://host/people.parquet"]), Some(2), "{command}");
+    }
 }
 
 #[test]

@@ -73,3 +73,23 @@ fn a_file_of_statements_writes_to_a_file() {
     let output = folder.run(&["count", "ids.parquet"]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "5\n");
 }
+
+#[test]
+fn a_copy_has_the_texts_of_every_other_command() {
+    let folder = Folder::new();
+    let query = "SELECT CAST('NaN' AS DOUBLE) AS x, CAST(1.5 AS DECIMAL(5,2)) AS d, '' AS t, NULL AS n";
+    let copy = |target: &str| folder.run(&["sql", &format!("COPY ({query}) TO {target}")]).output().unwrap();
+    assert!(copy("'x.jsonl'").status.success());
+    assert_eq!(folder.read("x.jsonl"), "{\"x\":\"NaN\",\"d\":\"1.50\",\"t\":\"\",\"n\":null}\n");
+    assert!(copy("'x' STORED AS CSV").status.success());
+    assert_eq!(folder.read("x"), "x,d,t,n\nNaN,1.50,\"\",\n");
+    for refused in ["'x.unknown'", "'missing/x.csv'", "'x.cfiles'"] {
+        assert_eq!(copy(refused).status.code(), Some(2), "{refused}");
+    }
+    // An array of JSON and an empty text come back.
+    assert!(copy("'x.json'").status.success());
+    for (table, expected) in [("x.json", "\"\""), ("x", "\"\"")] {
+        let output = folder.run(&["sql", &format!("SELECT t FROM '{table}'")]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{{\"t\":{expected}}}\n"), "{table}");
+    }
+}

@@ -112,15 +112,21 @@ impl fmt::Display for Error {
                 write!(f, "{} at byte {}: ", position.part, position.offset)?;
             }
         }
-        match self.kind() {
-            ErrorKind::Corrupt { expected, found } => write!(f, "expected {expected}, found {found}"),
-            ErrorKind::Unsupported { feature } => write!(f, "cannot read this: {feature}"),
-            ErrorKind::LimitExceeded { limit, max, found } => {
+        self.kind().fmt(f)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::Unsupported { feature } => write!(f, "cannot read this: {feature}"),
+            Self::LimitExceeded { limit, max, found } => {
                 write!(f, "{found} is over the limit {limit} = {max}")
             }
-            ErrorKind::InvalidInput(message) => f.write_str(message),
-            ErrorKind::Io(error) => error.fmt(f),
-            ErrorKind::Arrow(error) => error.fmt(f),
+            Self::InvalidInput(message) => f.write_str(message),
+            Self::Io(error) => error.fmt(f),
+            Self::Arrow(error) => error.fmt(f),
         }
     }
 }

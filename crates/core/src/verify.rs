@@ -35,7 +35,7 @@ pub struct Finding {
     pub path: Arc<str>,
     /// Byte where the damaged structure lies.
     pub offset: u64,
-    /// Which structure it is, in the format's own words.
+    /// Which structure it is, in the format's own words; empty if it is the whole file.
     pub part: String,
     /// What was expected and what was found.
     pub message: String,
@@ -48,18 +48,20 @@ impl Finding {
     pub fn from_error(error: &Error, path: &str, rows: Option<Range<u64>>) -> Self {
         let (path, offset, part) = match error.position() {
             Some(position) => (Arc::clone(&position.path), position.offset, position.part),
-            None => (Arc::from(path), 0, "file"),
+            None => (Arc::from(path), 0, ""),
         };
-        let full = error.to_string();
-        let prefix = format!("{path}: {part} at byte {offset}: ");
-        let message = full.strip_prefix(&prefix).map_or(full.clone(), str::to_string);
+        let message = error.kind().to_string();
         Self { severity: Severity::Error, path, offset, part: part.to_string(), message, rows }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} at byte {}: {}", self.path, self.part, self.offset, self.message)?;
+        write!(f, "{}: ", self.path)?;
+        if !self.part.is_empty() {
+            write!(f, "{} at byte {}: ", self.part, self.offset)?;
+        }
+        f.write_str(&self.message)?;
         if let Some(rows) = &self.rows {
             write!(f, " (rows {}..{})", rows.start, rows.end)?;
         }
@@ -72,8 +74,10 @@ impl fmt::Display for Finding {
 pub struct VerifyReport {
     /// What is wrong, in file order.
     pub findings: Vec<Finding>,
-    /// Files that were opened.
+    /// Files that were opened, or should have been.
     pub files: u64,
+    /// Those of them that could not be read, which says nothing about what is in them.
+    pub unread: u64,
     /// Blocks or pages that were read.
     pub blocks: u64,
     /// Bytes that were read.
@@ -94,6 +98,7 @@ impl VerifyReport {
     pub fn merge(&mut self, other: VerifyReport) {
         self.findings.extend(other.findings);
         self.files = self.files.saturating_add(other.files);
+        self.unread = self.unread.saturating_add(other.unread);
         self.blocks = self.blocks.saturating_add(other.blocks);
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.rows = self.rows.saturating_add(other.rows);

@@ -13,7 +13,7 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, execute_stream,
 };
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::parser::{CopyToSource, DFParser, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, TokenizerError};
 use futures::{StreamExt, stream};
@@ -174,6 +174,39 @@ fn exchanges_rows(plan: &dyn ExecutionPlan) -> bool {
 /// If it is not SQL.
 pub fn parse_statements(text: &str) -> Result<Vec<Statement>> {
     DFParser::parse_sql(text).map(Vec::from).map_err(from_datafusion)
+}
+
+/// What a `COPY … TO 'file'` asks for.
+#[derive(Debug)]
+pub struct CopyTo {
+    /// The rows.
+    pub query: Statement,
+    /// The file.
+    pub target: String,
+    /// The format, if the statement names it.
+    pub format: Option<String>,
+}
+
+impl CopyTo {
+    /// Takes a statement apart, if it is a `COPY` of a query to one file, without partitions or options, which DataFusion knows
+    /// best; else gives it back.
+    ///
+    /// # Errors
+    /// The statement, as it was.
+    pub fn try_from_statement(statement: Statement) -> Result<Self, Box<Statement>> {
+        let Statement::CopyTo(copy) = statement else { return Err(Box::new(statement)) };
+        if !copy.partitioned_by.is_empty() || !copy.options.is_empty() {
+            return Err(Box::new(Statement::CopyTo(copy)));
+        }
+        let query = match &copy.source {
+            CopyToSource::Query(query) => query.to_string(),
+            CopyToSource::Relation(name) => format!("SELECT * FROM {name}"),
+        };
+        match parse_statements(&query).ok().and_then(|mut statements| statements.pop()) {
+            Some(query) => Ok(Self { query, target: copy.target, format: copy.stored_as }),
+            None => Err(Box::new(Statement::CopyTo(copy))),
+        }
+    }
 }
 
 /// Whether a text being typed ends a statement: its last sign is a `;` that is not inside quotes or a comment.

@@ -44,11 +44,11 @@ async fn explain_shows_what_was_pushed_down() {
     let plan = shown(
         &rows(
             &context,
-            "EXPLAIN SELECT name FROM people WHERE 10 < id AND name LIKE 'n%' AND id IN (20, 30, 31, 32)",
+            "EXPLAIN SELECT name FROM people WHERE 10 < id AND name LIKE 'n%' AND name ILIKE 'N%' AND id IN (20, 30, 31, 32)",
         )
         .await,
     );
-    assert!(plan.contains("predicate=(id IN (20, 30, 31, 32) AND id > 10)"), "{plan}");
+    assert!(plan.contains("predicate=(id IN (20, 30, 31, 32) AND id > 10 AND name LIKE n%)"), "{plan}");
     assert!(plan.contains("FilterExec: name"), "{plan}");
     assert!(plan.contains("projection=[name]"), "{plan}");
     let plan = shown(&rows(&context, "EXPLAIN SELECT id FROM people LIMIT 7").await);
@@ -126,7 +126,8 @@ fn condition() -> impl Strategy<Value = String> {
         (0i32..20, 0i32..20).prop_map(|(low, high)| format!("score NOT BETWEEN {low} AND {high}")),
         Just("name IS NULL".to_string()),
         Just("score IS NOT NULL".to_string()),
-        Just("name LIKE '%3'".to_string()),
+        "[n%_0-7]{0,3}".prop_map(|pattern| format!("name LIKE '{pattern}'")),
+        "[n%_0-7]{0,3}".prop_map(|pattern| format!("name ILIKE '{pattern}'")),
         Just("big % 2 = 0".to_string()),
     ];
     leaf.prop_recursive(3, 12, 3, |inner| {
@@ -169,7 +170,7 @@ proptest! {
 #[test]
 fn a_filter_reads_the_columns_it_needs_and_gives_those_asked_for() {
     let dataset: DatasetRef = Arc::new(Table::new("people", people(20), 5));
-    let filter = RowFilter::parse("name LIKE '%2' AND id > 2", &dataset.schema()).unwrap();
+    let filter = RowFilter::parse("name ILIKE '%2' AND id > 2", &dataset.schema()).unwrap();
     assert_eq!(filter.predicate().map(ToString::to_string), Some("id > 2".to_string()));
     assert!(!filter.is_exact());
     let filtered = filter.apply(dataset);

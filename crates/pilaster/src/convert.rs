@@ -165,7 +165,9 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
         OutputFormat::Csv => Some(count_records(path, b',')?),
         OutputFormat::Tsv => Some(count_records(path, b'\t')?),
         OutputFormat::Jsonl => Some(count_objects(path)?),
-        OutputFormat::Redfile | OutputFormat::DorisSegment => options.open_source(source)?.row_count(),
+        OutputFormat::CFile | OutputFormat::Redfile | OutputFormat::DorisSegment => {
+            options.open_source(source)?.row_count()
+        }
         OutputFormat::Table
         | OutputFormat::Json
         | OutputFormat::CFileSet

@@ -45,7 +45,7 @@ pub enum Format {
     DorisIndex,
     /// A data file of Apache CarbonData.
     CarbonData,
-    /// One JSON object per line.
+    /// One JSON object per line, or one array of them.
     JsonLines,
     /// Comma-separated values.
     Csv,
@@ -186,6 +186,9 @@ fn by_text(head: &[u8], is_cut: bool, name: &str) -> Option<Format> {
     if text.trim_start().starts_with('{') {
         return starts_with_json_object(text.trim_start(), is_cut).then_some(Format::JsonLines);
     }
+    if text.trim_start().strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with(['{', ']'])) {
+        return Some(Format::JsonLines);
+    }
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let first_line = text.lines().next().unwrap_or_default();
     match extension.as_deref() {
@@ -240,7 +243,7 @@ mod tests {
 
     #[test]
     fn knows_files_by_content() {
-        let cases: [(&[u8], Format); 15] = [
+        let cases: [(&[u8], Format); 16] = [
             (b"PAR1....", Format::Parquet),
             (b"ARROW1\0\0", Format::ArrowFile),
             (b"RED1....", Format::Redfile),
@@ -253,6 +256,7 @@ mod tests {
             (b"\x02\0\0\0\x01\x02\0\0\x12\0\0\0\x92\x6f\xac\xd7D0R1", Format::DorisSegment),
             (b"\x15\x06\x19\x1c....\0\0\0\0\0\0\0\x06", Format::CarbonData),
             (b"{\"a\":1}\n{\"a\":2}\n", Format::JsonLines),
+            (b" [\n{\"a\":1},{\"a\":2}]\n", Format::JsonLines),
             (b"a,b\n1,2\n", Format::Csv),
             (b"a\tb,c\n1\t2\n", Format::Tsv),
             (b"\xef\xbb\xbfa,b\r\n\"x,\ny\",2\r\n", Format::Csv),

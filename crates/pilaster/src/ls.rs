@@ -9,6 +9,7 @@ use pilaster_core::{Dataset, Error, Result};
 use crate::open::{OpenOptions, is_table_folder};
 use crate::paths;
 use crate::store::{Store, open_store, store_driver};
+use crate::verify::is_unread;
 
 /// How deep folders inside folders are followed.
 const DEPTH: u32 = 64;
@@ -20,6 +21,8 @@ pub enum State {
     Ok,
     /// It does not, and why.
     Problem(String),
+    /// It could not be read, so that nothing is known of it, and why.
+    Unread(String),
 }
 
 /// A file or table.
@@ -111,7 +114,10 @@ fn list_store(store: &dyn Store, options: &ListOptions) -> Vec<Entry> {
         bytes: 0,
         columns: None,
         details: Vec::new(),
-        state: State::Problem(format!("{} at byte {}: {}", finding.part, finding.offset, finding.message)),
+        state: State::Problem(match finding.part.as_str() {
+            "" => finding.message,
+            part => format!("{part} at byte {}: {}", finding.offset, finding.message),
+        }),
     });
     let orphans = if options.orphans { store.orphans() } else { Vec::new() };
     store.entries().into_iter().chain(orphans).chain(problems).collect()
@@ -171,7 +177,10 @@ fn entry(path: &str, options: &ListOptions) -> Entry {
                 bytes: fs::metadata(paths::local(path)).map_or(0, |metadata| metadata.len()),
                 columns: None,
                 details: Vec::new(),
-                state: State::Problem(problem.to_string()),
+                state: match is_unread(path, &error) {
+                    true => State::Unread(problem.to_string()),
+                    false => State::Problem(problem.to_string()),
+                },
             }
         }
     }

@@ -35,6 +35,8 @@ pub enum OutputFormat {
     Parquet,
     /// Arrow IPC file.
     Arrow,
+    /// One column as a Kudu CFile.
+    CFile,
     /// A folder with one Kudu CFile per column.
     CFileSet,
     /// The folder of a Kudu tablet server with one table.
@@ -51,7 +53,7 @@ pub enum OutputFormat {
 
 impl OutputFormat {
     /// Every format, with its name.
-    pub const ALL: [(OutputFormat, &'static str); 13] = [
+    pub const ALL: [(OutputFormat, &'static str); 14] = [
         (Self::Table, "table"),
         (Self::Csv, "csv"),
         (Self::Tsv, "tsv"),
@@ -59,6 +61,7 @@ impl OutputFormat {
         (Self::Jsonl, "jsonl"),
         (Self::Parquet, "parquet"),
         (Self::Arrow, "arrow"),
+        (Self::CFile, "cfile"),
         (Self::CFileSet, "cfile-set"),
         (Self::Kudu, "kudu"),
         (Self::Redfile, "redfile"),
@@ -77,6 +80,7 @@ impl OutputFormat {
             "jsonl" | "ndjson" => Self::Jsonl,
             "parquet" | "pq" => Self::Parquet,
             "arrow" | "feather" | "ipc" => Self::Arrow,
+            "cfile" => Self::CFile,
             "cfiles" => Self::CFileSet,
             "kudu" => Self::Kudu,
             "red" | "redfile" => Self::Redfile,
@@ -90,7 +94,7 @@ impl OutputFormat {
     /// The feature of this crate that writes it.
     pub(crate) fn feature(self) -> &'static str {
         match self {
-            Self::CFileSet | Self::Kudu => "kudu",
+            Self::CFile | Self::CFileSet | Self::Kudu => "kudu",
             Self::Redfile => "redfile",
             Self::Doris | Self::DorisSegment => "doris",
             Self::CarbonData => "carbondata",
@@ -262,7 +266,8 @@ pub fn writer(
             let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;
             Box::new(ParquetOutput(writer))
         }
-        OutputFormat::CFileSet
+        OutputFormat::CFile
+        | OutputFormat::CFileSet
         | OutputFormat::Kudu
         | OutputFormat::Redfile
         | OutputFormat::Doris
@@ -321,7 +326,7 @@ mod tests {
         assert_eq!(OutputFormat::from_path(Path::new("a/b.NDJSON")), Some(OutputFormat::Jsonl));
         assert_eq!(OutputFormat::from_path(Path::new("a.parquet/b")), None);
         let error = "xml".parse::<OutputFormat>().unwrap_err().to_string();
-        let known = "table, csv, tsv, json, jsonl, parquet, arrow, cfile-set, kudu, redfile, doris, doris-segment, carbondata";
+        let known = "table, csv, tsv, json, jsonl, parquet, arrow, cfile, cfile-set, kudu, redfile, doris, doris-segment, carbondata";
         assert_eq!(error, format!("no output format \"xml\"; there are: {known}"));
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn verify_all(
             Err(error) if is_missing(&error) => return Err(error),
             Err(error) => {
                 report.files = report.files.saturating_add(1);
+                report.unread = report.unread.saturating_add(u64::from(is_unread(&name, &error)));
                 report.findings.push(Finding::from_error(&error, &name, None));
             }
         }
@@ -81,6 +82,12 @@ impl Progress for Summed<'_> {
     }
 }
 
+/// Whether an error says that a file could not be read, and nothing about what is in it. Behind an address that is so unless
+/// its bytes were seen to be damaged.
+pub(crate) fn is_unread(path: &str, error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(_)) || paths::is_address(path) && !error.is_damage()
+}
+
 fn is_missing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io(error) if error.kind() == io::ErrorKind::NotFound)
 }
@@ -101,6 +108,7 @@ pub fn report_to_json(report: &VerifyReport) -> Value {
     json!({
         "is_sound": report.is_sound(),
         "files": report.files,
+        "unread": report.unread,
         "blocks": report.blocks,
         "bytes": report.bytes,
         "rows": report.rows,

@@ -124,6 +124,9 @@ fn empty_results_convert_too() {
     let request = ScanRequest { predicate: Some(col("id").lt(lit(0_i64))), ..ScanRequest::default() };
     for (format, name) in OutputFormat::ALL.into_iter().filter(|(format, _)| !format.is_folder()) {
         let target = to(folder.path(name), format);
+        // A CFile is one column.
+        let projection = (format == OutputFormat::CFile).then(|| vec![0]);
+        let request = ScanRequest { projection, ..request.clone() };
         let done = convert(dataset.as_ref(), &request, &target, &ConvertOptions::default(), &Silent);
         // Doris knows no segment without rows.
         if format == OutputFormat::DorisSegment {

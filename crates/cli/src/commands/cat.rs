@@ -30,6 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (dataset, mut request) = args.rows.narrow(args.input.dataset(words)?)?;
     args.positions.narrow(&mut request);
-    args.output.write(dataset.read(&request)?)?;
+    let total = args.positions.is_everything().then(|| dataset.row_count()).flatten();
+    args.output.write(dataset.read(&request)?, total, words)?;
     Ok(Outcome::Fine)
 }

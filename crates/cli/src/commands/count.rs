@@ -32,7 +32,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let dataset = args.condition.narrow(args.input.dataset(words)?)?;
+    let wait = words.wait("count");
     let rows = select::count(dataset.as_ref())?;
+    drop(wait);
     if args.json {
         json::print(&json!({ "rows": rows }))?;
     } else {

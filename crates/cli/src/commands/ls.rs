@@ -21,7 +21,7 @@ Examples:
   pilaster ls --orphans tserver/ and blocks that no tablet names; read them as FROM 'tserver/#NAME'
   pilaster ls --json '*.cfile'   for a program
 
-What cannot be read is listed with its problem; `pilaster verify` judges it.")]
+What is damaged is listed with its problem; `pilaster verify` judges it. Exit code 2 if something could not be read at all.")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     } else {
         print(&entries)?;
     }
-    Ok(Outcome::Fine)
+    let is_unread = |entry: &Entry| matches!(entry.state, State::Unread(_));
+    Ok(if entries.iter().any(is_unread) { Outcome::Failed } else { Outcome::Fine })
 }
 
 fn print(entries: &[Entry]) -> Result<()> {
@@ -90,6 +91,6 @@ fn to_json(entry: &Entry) -> serde_json::Value {
 fn problem(entry: &Entry) -> Option<&str> {
     match &entry.state {
         State::Ok => None,
-        State::Problem(text) => Some(text),
+        State::Problem(text) | State::Unread(text) => Some(text),
     }
 }

@@ -19,7 +19,7 @@ const HELP: &str = "\
 SELECT …;            a statement ends with ;
 \\d                   list tables and views
 \\d NAME              list the columns of a table or a 'path'
-\\timing              show how long statements take, or stop showing it
+\\timing [on|off]     show how long statements take, or stop showing it
 .mode FORMAT         table, csv, tsv, json or jsonl
 \\q                   leave
 \\?                   this list
@@ -137,7 +137,12 @@ impl<'a> Prompt<'a> {
             "\\q" | ".quit" | ".exit" => return Ok(Next::Leave),
             "\\?" | ".help" => writeln!(io::stdout(), "{HELP}")?,
             "\\timing" => {
-                self.is_timing = !self.is_timing;
+                self.is_timing = match rest {
+                    "" => !self.is_timing,
+                    "on" => true,
+                    "off" => false,
+                    other => return Err(Error::invalid(format!("timing is on or off, not \"{other}\""))),
+                };
                 self.words.say(if self.is_timing { "timing is on" } else { "timing is off" });
             }
             "\\d" if rest.is_empty() => self.statements(
@@ -162,7 +167,7 @@ impl<'a> Prompt<'a> {
     }
 
     fn statements(&self, text: &str) -> Result<()> {
-        query::run(self.session, text, &self.output, |rows, took| {
+        query::run(self.session, text, &self.output, &self.words, |rows, took| {
             if self.is_timing {
                 self.words.say(format_args!("{rows} rows in {:.3} s", took.as_secs_f64()));
             }

@@ -43,11 +43,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     lost: LostArgs,
     #[command(flatten)]
-    shape: ShapeArgs,
-    #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
     write: TargetArgs,
+    #[command(flatten)]
+    shape: ShapeArgs,
 }
 
 /// What a CFile holds whose footer, which would say it, is lost.

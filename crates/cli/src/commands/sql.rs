@@ -85,10 +85,10 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
         (Some(_), [_, ..]) => {
             Err(Error::invalid("statements come from the command line or from -f, not both"))
         }
-        (Some(text), []) => query::run(&session, text, &output, |_, _| ()),
+        (Some(text), []) => query::run(&session, text, &output, words, |_, _| ()),
         (None, [_, ..]) => files.iter().try_for_each(|file| {
             let text = fs::read_to_string(file).at(file, 0, "")?;
-            query::run(&session, &text, &output, |_, _| ())
+            query::run(&session, &text, &output, words, |_, _| ())
         }),
         (None, []) if io::stdin().is_terminal() => prompt::run(&session, output, words),
         (None, []) => {

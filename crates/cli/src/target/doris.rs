@@ -1,5 +1,6 @@
 //! Options of tablets and segments of Doris.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -35,13 +36,14 @@ pub(super) struct DorisArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["doris_key", "doris_aggregate", "doris_bloom"])]
     doris_schema: Option<PathBuf>,
 
-    /// Storage format: v2, v3
-    #[arg(long, value_name = "FORMAT", default_value = "v2", value_parser = PossibleValuesParser::new(DORIS_FORMATS.map(|(name, _)| name)))]
-    doris_format: String,
+    /// Storage format: v2, v3 [default: what the schema says, else v2]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(DORIS_FORMATS.map(|(name, _)| name)))]
+    doris_format: Option<String>,
 
-    /// Codec of pages: no_compression, snappy, lz4, lz4f, zlib, zstd, lz4hc [default: lz4f]
-    #[arg(long, value_name = "CODEC")]
-    doris_codec: Option<String>,
+    /// Codec of pages: no_compression, snappy, lz4, lz4f, zlib, zstd, lz4hc [default: lz4f]; may be given several times, for
+    /// columns of their own too: --doris-codec zstd --doris-codec name=lz4
+    #[arg(long, value_name = "[COLUMN=]CODEC")]
+    doris_codec: Vec<String>,
 
     /// Encoding of a column; may be given several times: --doris-encoding name=prefix_encoding
     #[arg(long, value_name = "COLUMN=ENCODING", value_parser = parse_pair)]
@@ -84,18 +86,32 @@ const DORIS_PARTITION: i64 = 10_002;
 impl DorisArgs {
     fn segment(&self) -> Result<SegmentWriteOptions> {
         let mut options = SegmentWriteOptions::default();
-        if let Some((_, format)) = DORIS_FORMATS.iter().find(|(name, _)| *name == self.doris_format) {
+        if let Some((_, format)) =
+            DORIS_FORMATS.iter().find(|(name, _)| Some(*name) == self.doris_format.as_deref())
+        {
             options = options.with_format(*format);
         }
-        if let Some(name) = &self.doris_codec {
-            let codec = doris::Compression::from_name(&name.to_ascii_uppercase());
-            options = options
-                .with_compression(codec.ok_or_else(|| Error::invalid(format!("no codec \"{name}\"")))?);
-        }
+        let mut columns = BTreeMap::<&str, ColumnWriteOptions>::new();
         for (column, name) in &self.doris_encoding {
             let encoding = doris::Encoding::from_name(&name.to_ascii_uppercase());
             let encoding = encoding.ok_or_else(|| Error::invalid(format!("no encoding \"{name}\"")))?;
-            options = options.with_column(column, ColumnWriteOptions::default().with_encoding(encoding));
+            let chosen = columns.entry(column).or_default();
+            *chosen = std::mem::take(chosen).with_encoding(encoding);
+        }
+        for text in &self.doris_codec {
+            let (column, name) = text.rsplit_once('=').map_or((None, text.as_str()), |(c, n)| (Some(c), n));
+            let codec = doris::Compression::from_name(&name.to_ascii_uppercase());
+            let codec = codec.ok_or_else(|| Error::invalid(format!("no codec \"{name}\"")))?;
+            match column {
+                Some(column) => {
+                    let chosen = columns.entry(column).or_default();
+                    *chosen = std::mem::take(chosen).with_compression(codec);
+                }
+                None => options = options.with_compression(codec),
+            }
+        }
+        for (column, chosen) in columns {
+            options = options.with_column(column, chosen);
         }
         if let Some(rate) = self.doris_bloom_rate {
             options = options.with_bloom_rate(rate);

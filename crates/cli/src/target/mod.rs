@@ -30,7 +30,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "CODEC", default_value = "zstd")]
     parquet_codec: ParquetCodec,
 
-    /// Replace what is there
+    /// Replace the file that is there; folders are never replaced
     #[arg(long)]
     overwrite: bool,
 

@@ -22,7 +22,7 @@ impl FileSource {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Io`] if it cannot be opened, [`crate::ErrorKind::InvalidInput`] if it is a folder.
+    /// [`crate::ErrorKind::Io`] if it cannot be opened, [`crate::ErrorKind::InvalidInput`] if it is a folder or a pipe.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.to_string_lossy().into_owned();
@@ -30,6 +30,10 @@ impl FileSource {
         let metadata = file.metadata().at(&name, 0, "")?;
         if metadata.is_dir() {
             return Err(Error::invalid("is a folder, not a file").at(&name, 0, ""));
+        }
+        if !metadata.is_file() && metadata.len() == 0 {
+            let message = "is a pipe or a device: what is read must be a file, since its end is read first";
+            return Err(Error::invalid(message).at(&name, 0, ""));
         }
         Ok(Self { name, size: metadata.len(), file })
     }

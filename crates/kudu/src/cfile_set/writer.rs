@@ -58,14 +58,22 @@ impl CFileSetWriterOptions {
         self
     }
 
+    /// What a column is written with that is no part of a set: as of a set, but with the sizes that Kudu takes.
+    pub fn of_file(&self, field: &Field) -> CFileWriterOptions {
+        self.narrowed(self.column.clone(), field)
+    }
+
     fn of_column(&self, field: &Field) -> Result<CFileWriterOptions> {
-        let name = field.name();
-        let mut options = self.column.clone();
         let block = match kudu_type(field.data_type())?.physical() {
             Physical::Fixed(width) => DEFAULT_BATCH_SIZE.saturating_mul(width).max(BLOCK_SIZE_BYTES),
             Physical::Bool | Physical::Binary => BLOCK_SIZE_BYTES,
         };
-        options = options.or_sizes_bytes(block, DICTIONARY_SIZE_BYTES);
+        Ok(self.narrowed(self.column.clone().or_sizes_bytes(block, DICTIONARY_SIZE_BYTES), field))
+    }
+
+    /// With what is asked for of this column alone.
+    fn narrowed(&self, mut options: CFileWriterOptions, field: &Field) -> CFileWriterOptions {
+        let name = field.name();
         if let Some(&encoding) = self.encodings.get(name) {
             options = options.with_encoding(encoding);
         }
@@ -75,7 +83,7 @@ impl CFileSetWriterOptions {
         if self.key.as_deref() == Some(name) {
             options = options.with_value_index(true);
         }
-        Ok(options)
+        options
     }
 }
 

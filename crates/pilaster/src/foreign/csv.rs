@@ -1,8 +1,9 @@
 //! CSV and TSV with a header line.
 //!
-//! An empty field is null. Types are found by reading the whole file once, so that no later row can contradict them;
+//! An empty field is null, and an empty text in quotes is one. Types are found by reading the whole file once, so that no later row can contradict them;
 //! with a schema given, a row that does not fit is an error that names its line.
 
+use std::io::BufReader;
 use std::sync::Arc;
 
 use arrow_array::types::{Date32Type, TimestampMicrosecondType};
@@ -10,7 +11,10 @@ use arrow_cast::parse::Parser;
 use arrow_csv::ReaderBuilder;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use pilaster_core::{BatchReader, Dataset, Error, Result, ScanRequest, SourceRef};
+use regex::Regex;
 
+use super::csv_nulls::{self, MarkNulls};
+use super::rewrite::Rewritten;
 use super::source_read::SourceRead;
 use super::whole::front_to_back;
 use crate::open::OpenOptions;
@@ -48,12 +52,18 @@ impl Dataset for CsvDataset {
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
         stream::check_single_split(request)?;
         let needed = stream::needed_columns(request, &self.schema)?;
+        let is_text = self.schema.fields().iter().map(|field| field.data_type() == &DataType::Utf8).collect();
+        let input = BufReader::new(skip_mark(&self.source)?);
+        let marked = Rewritten::new(input, MarkNulls::new(self.delimiter, is_text));
+        let is_null = Regex::new(&format!("^{}$", csv_nulls::NULL))
+            .map_err(|error| Error::invalid(error.to_string()))?;
         let reader = ReaderBuilder::new(Arc::clone(&self.schema))
             .with_header(true)
             .with_delimiter(self.delimiter)
             .with_batch_size(request.batch_size.max(1))
             .with_projection(needed)
-            .build(skip_mark(&self.source)?)?;
+            .with_null_regex(is_null)
+            .build_buffered(BufReader::new(marked))?;
         let (source, delimiter) = (Arc::clone(&self.source), self.delimiter);
         let input = reader.map(move |batch| batch.map_err(|error| misfit(&source, delimiter, error)));
         stream::apply(input, &self.schema, request)
@@ -232,6 +242,8 @@ fn is_time(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
     use pilaster_core::source::MemorySource;
 
     fn open(text: &str) -> Result<CsvDataset> {
@@ -285,6 +297,15 @@ mod tests {
             "a.csv: csv record at byte 4: expected a record that fits the schema in line 3, \
              found Error while parsing value 'x' as type 'Int32' for column 0"
         );
+    }
+
+    #[test]
+    fn an_empty_text_is_no_null() {
+        let dataset = open("a,b\n1,x\n,\n\"\",\"\"\n").unwrap();
+        let batches: Vec<_> = dataset.scan().read().unwrap().map(Result::unwrap).collect();
+        let (a, b) = (batches[0].column(0), batches[0].column(1).as_string::<i32>());
+        assert_eq!(a.null_count(), 2);
+        assert_eq!(b.iter().collect::<Vec<_>>(), [Some("x"), None, Some("")]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! JSON lines: one object per line.
+//! JSON lines: one object per line; or one array of objects, each of which counts as a line.
 //!
 //! Types are found by reading the whole file once, so that no later row can contradict them or bring a column nobody
 //! knows of; with a schema given, a line that does not fit is an error that names it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -14,7 +14,8 @@ use pilaster_core::{BatchReader, Dataset, Error, Limits, Result, ScanRequest, So
 use serde_json::Value;
 
 use super::csv::skip_mark;
-use super::source_read::SourceRead;
+use super::json_array::ElementLines;
+use super::rewrite::Rewritten;
 use super::whole::front_to_back;
 use crate::open::OpenOptions;
 use crate::stream;
@@ -49,7 +50,7 @@ impl Dataset for JsonLinesDataset {
         // Every column is parsed, so that a value that does not fit is found whoever asks.
         let batch_size = request.batch_size.max(1);
         let batches = Lines {
-            lines: BufReader::new(skip_mark(&self.source)?),
+            lines: lines(&self.source)?,
             decoder: decoder(&self.schema, batch_size)?,
             source: Arc::clone(&self.source),
             schema: Arc::clone(&self.schema),
@@ -63,6 +64,24 @@ impl Dataset for JsonLinesDataset {
     }
 }
 
+/// The objects, one on each line.
+fn lines(source: &SourceRef) -> Result<Box<dyn BufRead + Send>> {
+    let mut input = BufReader::new(skip_mark(source)?);
+    let is_array = input.fill_buf()?.trim_ascii_start().starts_with(b"[");
+    Ok(match is_array {
+        true => Box::new(BufReader::new(Rewritten::new(input, ElementLines::default()))),
+        false => Box::new(input),
+    })
+}
+
+fn unreadable(source: &SourceRef, error: io::Error) -> Error {
+    let error = match error.kind() {
+        io::ErrorKind::InvalidData => Error::corrupt("objects, one on each line or in one array", error),
+        _ => Error::from(error),
+    };
+    error.at(source.name(), 0, "")
+}
+
 /// A decoder that refuses columns the schema does not have.
 fn decoder(schema: &SchemaRef, batch_size: usize) -> Result<Decoder, ArrowError> {
     ReaderBuilder::new(Arc::clone(schema)).with_batch_size(batch_size).with_strict_mode(true).build_decoder()
@@ -70,7 +89,7 @@ fn decoder(schema: &SchemaRef, batch_size: usize) -> Result<Decoder, ArrowError>
 
 /// Batches decoded line by line, so that a failure is tied to its line.
 struct Lines {
-    lines: BufReader<SourceRead>,
+    lines: Box<dyn BufRead + Send>,
     decoder: Decoder,
     source: SourceRef,
     schema: SchemaRef,
@@ -87,7 +106,8 @@ impl Lines {
         self.pending.clear();
         while self.decoder.len() < self.batch_size {
             let start = self.pending.len();
-            if self.lines.read_until(b'\n', &mut self.pending)? == 0 {
+            let read = self.lines.read_until(b'\n', &mut self.pending);
+            if read.map_err(|error| unreadable(&self.source, error))? == 0 {
                 break;
             }
             self.line = self.line.saturating_add(1);
@@ -138,11 +158,11 @@ impl Iterator for Lines {
 
 /// Reads every line and gives each column the type that holds all of its values.
 fn infer(source: &SourceRef, limits: &Limits) -> Result<SchemaRef> {
-    let mut lines = BufReader::new(skip_mark(source)?);
+    let mut lines = lines(source)?;
     let mut kind = Kind::Object(Vec::new());
     let mut line = Vec::new();
     let mut number = 0u64;
-    while lines.read_until(b'\n', &mut line)? > 0 {
+    while lines.read_until(b'\n', &mut line).map_err(|error| unreadable(source, error))? > 0 {
         number = number.saturating_add(1);
         if !line.trim_ascii().is_empty() {
             let bad = |expected: &str, found: String| {
@@ -267,6 +287,16 @@ mod tests {
         assert!(types[1].1.to_string().contains("Boolean"), "{}", types[1].1);
         let rows: usize = dataset.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(rows, 3);
+    }
+
+    #[test]
+    fn an_array_of_objects_is_read_as_lines_are() {
+        let dataset = open("[{\"a\":1,\n\"b\":[1,2]},\n {\"a\":null}]\n").unwrap();
+        let rows: usize = dataset.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!((dataset.schema.fields().len(), rows), (2, 2));
+        for text in ["[{\"a\":1}", "[{\"a\":1}] {}", "[{\"a\":1}, 2]"] {
+            assert!(open(text).unwrap_err().is_damage(), "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 pub mod arrow_ipc;
 pub mod csv;
+mod csv_nulls;
 mod guard;
+mod json_array;
 pub mod json_lines;
 pub mod parquet;
+mod rewrite;
 mod source_read;
 mod whole;

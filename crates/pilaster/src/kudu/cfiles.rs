@@ -1,17 +1,21 @@
 //! Single CFiles and sets of them.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 use pilaster_core::source::open_source;
 use pilaster_core::{AtomicFolder, BatchReader, Dataset, DatasetRef, Error, Progress, Result, SourceRef};
-use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions};
+use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions, CFileWriter};
 use pilaster_kudu::cfile_set::{
     CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions, MANIFEST_NAME,
 };
 
 use crate::convert::ConvertSummary;
 use crate::open::OpenOptions;
+use crate::output::BatchWriter;
 use crate::paths;
 
 /// How CFiles are opened.
@@ -51,6 +55,35 @@ pub(super) fn open_set(folder: &str, options: &OpenOptions) -> Result<DatasetRef
         .with_verify_checksums(options.verify_checksums())
         .with_limits(options.limits().clone());
     Ok(Arc::new(CFileSet::open(folder, options)?))
+}
+
+/// A writer of one column.
+pub(super) fn file_writer(
+    sink: Box<dyn Write + Send>,
+    schema: &Schema,
+    options: &CFileSetWriterOptions,
+) -> Result<Box<dyn BatchWriter>> {
+    let [field] = schema.fields().as_ref() else {
+        let count = schema.fields().len();
+        let message = format!(
+            "a cfile holds one column, not {count}: choose it with -c, or write a set (-f cfile-set)"
+        );
+        return Err(Error::invalid(message));
+    };
+    Ok(Box::new(CFileOutput(CFileWriter::try_new(sink, field, options.of_file(field))?)))
+}
+
+struct CFileOutput(CFileWriter<Box<dyn Write + Send>>);
+
+impl BatchWriter for CFileOutput {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let (mut sink, _) = self.0.finish()?;
+        Ok(sink.flush()?)
+    }
 }
 
 /// Writes a set of CFiles; it is opened again and its rows are counted before it gets its name.

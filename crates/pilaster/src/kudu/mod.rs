@@ -3,8 +3,10 @@
 mod cfiles;
 mod tables;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use arrow_schema::SchemaRef;
 use pilaster_core::{BatchReader, DatasetRef, Progress, Result, SourceRef};
 pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, Encoding, KuduType, Version};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
@@ -20,7 +22,7 @@ use crate::convert::ConvertSummary;
 use crate::detect::Format;
 use crate::formats::Driver;
 use crate::open::OpenOptions;
-use crate::output::{OutputFormat, WriteOptions};
+use crate::output::{BatchWriter, OutputFormat, WriteOptions};
 use crate::store::Store;
 
 /// Apache Kudu: CFiles, sets of CFiles, and the disks of tablet servers.
@@ -61,7 +63,17 @@ impl Driver for Kudu {
     }
 
     fn writes(&self, format: OutputFormat) -> bool {
-        matches!(format, OutputFormat::CFileSet | OutputFormat::Kudu)
+        matches!(format, OutputFormat::CFile | OutputFormat::CFileSet | OutputFormat::Kudu)
+    }
+
+    fn writer(
+        &self,
+        _: OutputFormat,
+        sink: Box<dyn Write + Send>,
+        schema: SchemaRef,
+        options: &WriteOptions,
+    ) -> Result<Box<dyn BatchWriter>> {
+        cfiles::file_writer(sink, &schema, &options.formats.cfile_set)
     }
 
     fn write_folder(

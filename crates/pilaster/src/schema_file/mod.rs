@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Types: `bool`, `int8` to `int64`, `uint8` to `uint64`, `int128`, `float`, `double`, `string`, `varchar(n)`, `binary`,
-//! `date`, `timestamp` (microseconds in UTC), `timestamp_ntz` (without zone), `decimal(p,s)`, `array<T>`, `map<K,V>`,
-//! `struct<name:T,…>`. A column is nullable unless it says otherwise.
+//! `fixed(n)`, `date`, `timestamp` (microseconds in UTC; `timestamp(ms)`, `timestamp(us,+02:00)`), `timestamp_ntz` (without zone),
+//! `time(us)`, `duration(us)`, `decimal(p,s)`, `array<T>`, `map<K,V>`, `struct<name:T,…>`. A column is nullable unless it says
+//! otherwise.
 
 mod type_names;
 
@@ -89,7 +90,7 @@ pub fn to_json(schema: &Schema) -> Value {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 27] = [
+    const NAMES: [&str; 36] = [
         "bool",
         "int8",
         "int16",
@@ -108,6 +109,15 @@ mod tests {
         "date",
         "timestamp",
         "timestamp_ntz",
+        "timestamp(ms)",
+        "timestamp(ns,Europe/Berlin)",
+        "timestamp_ntz(s)",
+        "time(ms)",
+        "time(ns)",
+        "duration(us)",
+        "float16",
+        "fixed(16)",
+        "null",
         "decimal(15,2)",
         "decimal(38,38)",
         "decimal(76,0)",

@@ -64,8 +64,30 @@ fn parse_type(text: &str, depth: u32) -> Result<DataType> {
         }
         ("binary", None) => DataType::Binary,
         ("date", None) => DataType::Date32,
-        ("timestamp", None) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        ("timestamp", _) => {
+            // Zones are spelled with capitals.
+            let (unit, zone) = match split_type(text).1 {
+                None => (TimeUnit::Microsecond, "UTC"),
+                Some(arguments) => {
+                    let (name, zone) = arguments.split_once(',').unwrap_or((arguments, "UTC"));
+                    (unit(name).ok_or_else(unknown)?, zone.trim())
+                }
+            };
+            DataType::Timestamp(unit, Some(zone.into()))
+        }
         ("timestamp_ntz", None) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ("timestamp_ntz", Some(name)) => DataType::Timestamp(unit(name).ok_or_else(unknown)?, None),
+        ("time", Some(name)) => match unit(name).ok_or_else(unknown)? {
+            unit @ (TimeUnit::Second | TimeUnit::Millisecond) => DataType::Time32(unit),
+            unit => DataType::Time64(unit),
+        },
+        ("duration", Some(name)) => DataType::Duration(unit(name).ok_or_else(unknown)?),
+        ("float16", None) => DataType::Float16,
+        ("fixed", Some(bytes)) => {
+            let bytes = bytes.trim().parse::<i32>().ok().filter(|bytes| *bytes >= 0);
+            DataType::FixedSizeBinary(bytes.ok_or_else(unknown)?)
+        }
+        ("null", None) => DataType::Null,
         ("decimal", Some(arguments)) => {
             let (precision, scale) = arguments.split_once(',').ok_or_else(unknown)?;
             let precision = precision.trim().parse::<u8>().map_err(|_| unknown())?;
@@ -74,6 +96,22 @@ fn parse_type(text: &str, depth: u32) -> Result<DataType> {
         }
         _ => return Err(unknown()),
     })
+}
+
+/// Units of time, with their names.
+const UNITS: [(TimeUnit, &str); 4] = [
+    (TimeUnit::Second, "s"),
+    (TimeUnit::Millisecond, "ms"),
+    (TimeUnit::Microsecond, "us"),
+    (TimeUnit::Nanosecond, "ns"),
+];
+
+fn unit(name: &str) -> Option<TimeUnit> {
+    UNITS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name.trim())).map(|(unit, _)| *unit)
+}
+
+fn unit_name(unit: TimeUnit) -> &'static str {
+    UNITS.iter().find(|(known, _)| *known == unit).map_or("", |(_, name)| name)
 }
 
 /// The type around `parts`; none if they do not fit it.
@@ -186,7 +224,17 @@ pub fn type_name(field: &Field) -> String {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".to_string(),
         DataType::Date32 => "date".to_string(),
         DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp_ntz".to_string(),
-        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => "timestamp".to_string(),
+        DataType::Timestamp(unit, None) => format!("timestamp_ntz({})", unit_name(*unit)),
+        DataType::Timestamp(unit, Some(zone)) => match (unit, zone.as_ref()) {
+            (TimeUnit::Microsecond, "UTC") => "timestamp".to_string(),
+            (unit, "UTC") => format!("timestamp({})", unit_name(*unit)),
+            (unit, zone) => format!("timestamp({},{zone})", unit_name(*unit)),
+        },
+        DataType::Time32(unit) | DataType::Time64(unit) => format!("time({})", unit_name(*unit)),
+        DataType::Duration(unit) => format!("duration({})", unit_name(*unit)),
+        DataType::Float16 => "float16".to_string(),
+        DataType::FixedSizeBinary(bytes) => format!("fixed({bytes})"),
+        DataType::Null => "null".to_string(),
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale)

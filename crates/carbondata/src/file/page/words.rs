@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef, UInt32Array, make_array, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
-use arrow_ord::cmp;
 use pilaster_core::views::gather;
 use pilaster_core::{CompareOp, Error, Limits, Literal, Result};
 use pilaster_encoding::big24;
