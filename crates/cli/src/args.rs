@@ -203,7 +203,7 @@ impl InputArgs {
 
 /// Opens paths as one dataset, and says what opening noticed.
 pub(crate) fn open_all(options: &OpenOptions, paths: &[String], words: &Words) -> Result<DatasetRef> {
-    let dataset = options.open_all(paths)?;
+    let dataset = words.during("open", || options.open_all(paths))?;
     words.warn(&dataset.findings());
     Ok(dataset)
 }

@@ -56,12 +56,18 @@ impl Words {
     }
 
     /// Shows that work of unknown length goes on, until it is dropped; silent as bars are.
-    pub(crate) fn wait(self, what: &'static str) -> Wait {
+    fn wait(self, what: &'static str) -> Wait {
         Wait(self.is_watched().then(|| {
             let is_over = Arc::new(AtomicBool::new(false));
             let seen = Arc::clone(&is_over);
             (is_over, thread::spawn(move || show_wait(what, &seen)))
         }))
+    }
+
+    /// Does work of unknown length, and shows that it goes on.
+    pub(crate) fn during<T>(self, what: &'static str, work: impl FnOnce() -> T) -> T {
+        let _wait = self.wait(what);
+        work()
     }
 
     /// Rows that move a bar as they are taken.
@@ -95,7 +101,7 @@ impl Words {
 }
 
 /// See [`Words::wait`].
-pub(crate) struct Wait(Option<(Arc<AtomicBool>, JoinHandle<()>)>);
+struct Wait(Option<(Arc<AtomicBool>, JoinHandle<()>)>);
 
 fn show_wait(what: &'static str, is_over: &AtomicBool) {
     let started = Instant::now();

@@ -64,9 +64,7 @@ fn copied(session: &SqlSession, copy: CopyTo, words: &Words) -> Result<BatchRead
 /// The same batches, the first of which is there already: until it is, all that can be shown is that the query runs.
 fn first_awaited(mut batches: BatchReader, words: &Words) -> BatchReader {
     let schema = batches.schema();
-    let wait = words.wait("query");
-    let first = batches.next();
-    drop(wait);
+    let first = words.during("query", || batches.next());
     Box::new(RecordBatchIterator::new(first.into_iter().chain(batches), schema))
 }
 

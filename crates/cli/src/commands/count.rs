@@ -32,9 +32,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let dataset = args.condition.narrow(args.input.dataset(words)?)?;
-    let wait = words.wait("count");
-    let rows = select::count(dataset.as_ref())?;
-    drop(wait);
+    let rows = words.during("count", || select::count(dataset.as_ref()))?;
     if args.json {
         json::print(&json!({ "rows": rows }))?;
     } else {

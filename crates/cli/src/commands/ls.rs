@@ -10,6 +10,7 @@ use crate::args::InputArgs;
 use crate::bytes::human;
 use crate::exit::Outcome;
 use crate::json;
+use crate::progress::Words;
 use crate::sheet::{Sheet, known};
 
 /// What is there: files and tables with rows, bytes and state
@@ -39,12 +40,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let options = ListOptions::default()
         .with_open(args.input.open.options()?)
         .with_recursive(args.recursive)
         .with_orphans(args.orphans);
-    let entries = list(&args.input.paths, &options)?;
+    let entries = words.during("ls", || list(&args.input.paths, &options))?;
     if args.json {
         json::print(&entries.iter().map(to_json).collect())?;
     } else {

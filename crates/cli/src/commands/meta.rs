@@ -29,7 +29,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let root = args.input.dataset(words)?.describe()?;
+    let dataset = args.input.dataset(words)?;
+    let root = words.during("meta", || dataset.describe())?;
     if args.json {
         json::print(&json::node(&root))?;
     } else {

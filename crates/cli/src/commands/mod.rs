@@ -53,7 +53,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, words: &Words, whole: fn() -> clap::Command) -> Result<Outcome> {
         match self {
-            Self::Ls(args) => ls::run(args),
+            Self::Ls(args) => ls::run(args, words),
             Self::Schema(args) => schema::run(args, words),
             Self::Meta(args) => meta::run(args, words),
             Self::Stats(args) => stats::run(args, words),

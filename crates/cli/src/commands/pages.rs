@@ -28,7 +28,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let pages = args.input.dataset(words)?.pages()?;
+    let dataset = args.input.dataset(words)?;
+    let pages = words.during("pages", || dataset.pages())?;
     if args.json {
         json::print(&pages.iter().map(to_json).collect())?;
         return Ok(Outcome::Fine);
