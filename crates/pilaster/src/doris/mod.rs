@@ -86,7 +86,7 @@ impl Driver for Doris {
         let name = source.name().to_string();
         if is_doris_index(&name) {
             let message = "index files are not repaired: rows are complete without them, and Doris builds them anew (BUILD INDEX)";
-            return Err(Error::unsupported(message).at(&name, 0, ""));
+            return Err(Error::invalid(message).at(&name, 0, ""));
         }
         let schema = options.doris().schema.as_ref().ok_or_else(|| {
             Error::invalid("a segment is repaired with the schema of its tablet: --schema FILE")
