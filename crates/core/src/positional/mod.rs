@@ -11,9 +11,13 @@ mod filter;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
+};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use arrow_select::filter::FilterBuilder;
+use arrow_select::filter::{FilterBuilder, filter_record_batch};
 
 use crate::dataset::{BatchReader, OnDamage, ScanRequest, column_index};
 use crate::error::{Error, Result};
@@ -42,6 +46,17 @@ pub trait ColumnCursor: Send {
     /// The rows that are decoded together with `row`, if they are the same for all columns.
     fn block(&self, _row: u64) -> Option<Range<u64>> {
         None
+    }
+
+    /// Which of `values`, which were read here, stand for cells that the column's type has no value for; `None` if none does. A row
+    /// with one can be compared and left out, but not given.
+    fn placeholders(&self, _values: &dyn Array) -> Option<BooleanArray> {
+        None
+    }
+
+    /// Why `row` of a column of this name cannot be given, if a placeholder is in it.
+    fn refuse_placeholder(&self, column: &str, row: u64) -> Error {
+        Error::unsupported(format!("the value in row {row} of column \"{column}\""))
     }
 
     /// Covers `rows` with stretches that stand or fall together, and says which of them cannot be read.
@@ -118,6 +133,9 @@ enum Projected {
     Compared(usize),
     Other(Box<dyn ColumnCursor>),
 }
+
+/// A column of the answer and the placeholders in it.
+type Refused<'a> = (&'a str, &'a dyn ColumnCursor, BooleanArray);
 
 struct PositionalScan {
     output: SchemaRef,
@@ -209,8 +227,16 @@ impl PositionalScan {
             };
             arrays.push(apply(array)?);
         }
-        if self.with_row_numbers {
+        let placeholders = |(number, array): (usize, &ArrayRef)| {
+            let (name, cursor) = self.column(number)?;
+            Some((name, cursor, cursor.placeholders(array)?))
+        };
+        let refused: Vec<_> = arrays.iter().enumerate().filter_map(placeholders).collect();
+        if self.with_row_numbers || !refused.is_empty() {
             arrays.push(apply(Arc::new(UInt64Array::from_iter_values(rows.clone())))?);
+        }
+        if !refused.is_empty() {
+            return self.without_refused(arrays, &refused);
         }
         let count = match &mask {
             Some(mask) => mask.count(),
@@ -218,6 +244,44 @@ impl PositionalScan {
         };
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), arrays, &options)?)
+    }
+
+    /// Name and cursor of column number `number` of the answer.
+    fn column(&self, number: usize) -> Option<(&str, &dyn ColumnCursor)> {
+        let cursor = match (self.projected.get(number)?, &self.filter) {
+            (Projected::Compared(position), Some(filter)) => filter.columns.get(*position)?,
+            (Projected::Compared(_), None) => return None,
+            (Projected::Other(cursor), _) => cursor,
+        };
+        Some((self.names.get(number)?, cursor.as_ref()))
+    }
+
+    /// Rows of which some cannot be given, by columns and their placeholders: an error, or a loss that is noted. Row numbers are the
+    /// last of `arrays`.
+    fn without_refused(&self, mut arrays: Vec<ArrayRef>, refused: &[Refused<'_>]) -> Result<RecordBatch> {
+        let numbers = arrays.last().and_then(|last| last.as_primitive_opt::<UInt64Type>()).cloned();
+        let numbers = numbers.ok_or_else(|| Error::invalid("rows without their numbers"))?;
+        let mut keep = vec![true; numbers.len()];
+        for (name, cursor, found) in refused {
+            for at in found.values().set_indices() {
+                let (Some(keep), Some(&row)) = (keep.get_mut(at), numbers.values().get(at)) else { continue };
+                let error = cursor.refuse_placeholder(name, row);
+                match &self.losses {
+                    Some(losses) => losses.record(row..row.saturating_add(1), Some(name), &error),
+                    // Rows after the last that is wanted are not given.
+                    None if at as u64 >= self.left => {}
+                    None => return Err(error),
+                }
+                *keep = false;
+            }
+        }
+        if !self.with_row_numbers {
+            arrays.pop();
+        }
+        let keep = BooleanArray::from(keep);
+        let options = RecordBatchOptions::new().with_row_count(Some(numbers.len()));
+        let all = RecordBatch::try_new_with_options(Arc::clone(&self.output), arrays, &options)?;
+        Ok(filter_record_batch(&all, &keep)?)
     }
 
     /// The parts of `rows` that every column can give; the others are noted.
