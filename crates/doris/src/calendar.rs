@@ -5,6 +5,12 @@ use pilaster_core::{Error, Result};
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
 pub(crate) const MICROS_PER_SECOND: i64 = 1_000_000;
 
+/// What stands for 0000-00-00 in arrays of days: a day that no year of four digits has. Cells of nothing but zero bits are no damage,
+/// see [`crate::segment`], and smaller than every date, as this is.
+pub(crate) const ZERO_DAY: i32 = i32::MIN;
+/// What stands for 0000-00-00 00:00:00 in arrays of seconds and microseconds.
+pub(crate) const ZERO_TIME: i64 = i64::MIN;
+
 /// Days since 1970-01-01 of a date that must exist.
 pub(crate) fn days(year: u32, month: u32, day: u32) -> Result<i32> {
     if year > 9999 || day == 0 || day > days_of_month(year, month) {
@@ -65,6 +71,9 @@ pub(crate) fn civil(days: i32) -> (i64, u32, u32) {
 
 /// `year << 9 | month << 5 | day`
 pub(crate) fn packed_days(packed: u32) -> Result<i32> {
+    if packed == 0 {
+        return Ok(ZERO_DAY);
+    }
     days(packed >> 9, packed >> 5 & 0xf, packed & 0x1f)
 }
 
@@ -136,6 +145,9 @@ pub(crate) fn digits_seconds(digits: i64) -> Result<i64> {
         u32::try_from(digits.checked_div(divisor).unwrap_or(0).checked_rem(modulus).unwrap_or(0))
             .unwrap_or(u32::MAX)
     };
+    if digits == 0 {
+        return Ok(ZERO_TIME);
+    }
     if digits < 0 {
         return Err(Error::corrupt("a date and time of 14 digits", digits));
     }
@@ -162,6 +174,9 @@ pub(crate) fn second_digits(seconds: i64) -> Option<i64> {
 
 /// Microseconds since 1970 of the bit fields of DATETIMEV2 and TIMESTAMPTZ.
 pub(crate) fn packed_micros(packed: u64) -> Result<i64> {
+    if packed == 0 {
+        return Ok(ZERO_TIME);
+    }
     let field = |shift: u32, bits: u32| {
         u32::try_from(
             packed.checked_shr(shift).unwrap_or(0) & 1u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1),
@@ -195,13 +210,27 @@ mod tests {
     #[test]
     fn many_dates_are_as_each_of_them() {
         let all = 0..(YEARS as u32 + 1) << 9;
-        let real: Vec<u32> = all.clone().filter(|packed| packed_days(*packed).is_ok()).collect();
+        let real: Vec<u32> = all.clone().skip(1).filter(|packed| packed_days(*packed).is_ok()).collect();
         let expected: Vec<i32> = real.iter().map(|packed| packed_days(*packed).unwrap()).collect();
         assert_eq!(all_packed_days(real.iter().copied()).unwrap(), expected);
         assert!(expected.iter().zip(&expected[1..]).all(|(day, next)| day + 1 == *next));
         for wrong in all.filter(|packed| packed_days(*packed).is_err()).chain([u32::MAX]) {
             assert!(all_packed_days([wrong].into_iter()).is_err(), "{wrong:#x}");
         }
+    }
+
+    #[test]
+    fn no_date_is_before_every_other() {
+        assert_eq!(all_packed_days([1970 << 9 | 1 << 5 | 1, 0].into_iter()).unwrap(), [0, ZERO_DAY]);
+        assert_eq!(digits_seconds(0).unwrap(), ZERO_TIME);
+        assert_eq!(packed_micros(0).unwrap(), ZERO_TIME);
+        // Nobody writes them.
+        assert_eq!(
+            (pack_days(ZERO_DAY), second_digits(ZERO_TIME), pack_micros(ZERO_TIME)),
+            (None, None, None)
+        );
+        // Half of a date is damage.
+        assert!(packed_days(1970 << 9).is_err() && digits_seconds(1).is_err() && packed_micros(1).is_err());
     }
 
     #[test]

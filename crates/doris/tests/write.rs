@@ -190,7 +190,7 @@ fn columns_that_a_batch_lacks_have_their_default() {
     let text = pilaster_doris::jsonb::to_text(cell, 8).unwrap();
     assert_eq!(text, r#"{"0":2,"1":7,"2":null,"3":0,"4":0}"#);
     let required = one(r#""type": "BIGINT""#);
-    assert!(write(&required, &batch).unwrap_err().contains("missing in the batch"));
+    assert!(write(&required, &batch).unwrap_err().contains("is missing, may not be null and has no default value"));
 }
 
 #[test]

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, BinaryViewArray};
 use pilaster_core::{Error, Literal, Result, RowRanges};
 use roaring::RoaringBitmap;
 
@@ -21,6 +21,32 @@ use super::stored;
 /// Rows with a hole of at most this many between them are read together.
 const JOINED_ROWS: u64 = 256;
 
+/// A bitmap for each value, and one for nulls if the index has some.
+fn bitmaps(store: &Arc<PageStore>, bitmap: &BitmapMeta) -> Result<BinaryViewArray> {
+    if bitmap.bitmaps.num_values != bitmap.bitmap_count() {
+        let expected = format!("{} bitmaps", bitmap.bitmap_count());
+        return Err(Error::corrupt(expected, bitmap.bitmaps.num_values).at(
+            store.name(),
+            store.pages_end,
+            "segment column metadata",
+        ));
+    }
+    let bitmaps = all_values(store, &bitmap.bitmaps, Cell::Bytes)?;
+    bitmaps
+        .as_binary_view_opt()
+        .cloned()
+        .ok_or_else(|| Error::corrupt("bitmaps of bytes", bitmaps.data_type()))
+}
+
+/// Reads everything the index has.
+pub(crate) fn check(store: &Arc<PageStore>, bitmap: &BitmapMeta, cell: &Cell) -> Result<()> {
+    all_values(store, &bitmap.values, cell.clone())?;
+    for stored in bitmaps(store, bitmap)?.iter().flatten() {
+        parse(stored)?;
+    }
+    Ok(())
+}
+
 /// The rows whose value is one of `points`, and few others; `None` if one of the points cannot be looked up.
 pub(crate) fn rows(
     store: &Arc<PageStore>,
@@ -32,12 +58,7 @@ pub(crate) fn rows(
     let wanted: Option<Vec<_>> = points.iter().map(|point| stored::cell(cell, meta.length, point)).collect();
     let Some(wanted) = wanted else { return Ok(None) };
     let values = all_values(store, &bitmap.values, cell.clone())?;
-    let expected = values.len().saturating_add(usize::from(bitmap.has_null));
-    let bitmaps = all_values(store, &bitmap.bitmaps, Cell::Bytes)?;
-    let bitmaps = bitmaps
-        .as_binary_view_opt()
-        .filter(|bitmaps| bitmaps.len() == expected)
-        .ok_or_else(|| Error::corrupt(format!("{expected} bitmaps"), format!("{}", bitmaps.len())))?;
+    let bitmaps = bitmaps(store, bitmap)?;
     let mut found = RoaringBitmap::new();
     for number in 0..values.len() {
         let value = stored::cell(cell, meta.length, &Literal::from_array(&values, number));

@@ -8,15 +8,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringArray, new_null_array};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pilaster_core::{Error, Result};
 
 use super::cells::Cell;
 use super::column_meta::ColumnMeta;
+use super::default_value::default_value;
 use super::page::PageStore;
-use super::paged::PagedColumn;
+use super::paged::{PagedColumn, VIEW_BYTES};
+use super::schema_change;
 use super::types::{Encoding, FieldType};
 use super::variant::Variant;
 use crate::schema::{ROW_STORE_COLUMN, SchemaColumn};
@@ -79,14 +80,21 @@ impl Column {
             }
             FieldType::Struct => {
                 let count = meta.children.len().saturating_sub(usize::from(meta.is_nullable));
+                let declared = declared_parts(schema);
+                schema_change::check_fields(schema, count)?;
                 let mut fields = Vec::with_capacity(count);
                 let mut columns = Vec::with_capacity(count);
                 for number in 0..count {
-                    let named = schema.and_then(|schema| schema.children.get(number));
-                    let column = Self::build(store, child(number)?, named)?;
+                    let named = declared.get(number);
+                    let (column, is_nullable) = part(store, meta, child(number)?, named)?;
                     let name = named
                         .map_or_else(|| format!("f{}", number.saturating_add(1)), |named| named.name.clone());
-                    fields.push(Field::new(name, column.arrow(), child(number)?.is_nullable));
+                    fields.push(Field::new(name, column.arrow(), is_nullable));
+                    columns.push(column);
+                }
+                for added in declared.iter().skip(count) {
+                    let column = Self::missing(added)?;
+                    fields.push(Field::new(&added.name, column.arrow(), added.is_nullable));
                     columns.push(column);
                 }
                 let nulls = if meta.is_nullable { Some(nulls_column(store, child(count)?)?) } else { None };
@@ -100,8 +108,8 @@ impl Column {
         let [item, rest @ ..] = meta.children.as_slice() else {
             return Err(Error::corrupt("an item column", "none"));
         };
-        let column = Self::build(store, item, schema.and_then(|schema| schema.children.first()))?;
-        let field = Arc::new(Field::new("item", column.arrow(), item.is_nullable));
+        let (column, is_nullable) = part(store, meta, item, declared_parts(schema).first())?;
+        let field = Arc::new(Field::new("item", column.arrow(), is_nullable));
         Ok(Self::List(Arc::new(Repeated::new(store, meta, rest, item.num_rows)?), field, Box::new(column)))
     }
 
@@ -112,46 +120,36 @@ impl Column {
                 format!("{} columns", meta.children.len()),
             ));
         };
-        let part = |at: usize| schema.and_then(|schema| schema.children.get(at));
-        let columns = (Self::build(store, key, part(0))?, Self::build(store, value, part(1))?);
-        Self::map_of(store, meta, columns, rest, (key, value))
+        let declared = declared_parts(schema);
+        let (keys, _) = part(store, meta, key, declared.first())?;
+        let (values, is_nullable) = part(store, meta, value, declared.get(1))?;
+        if key.num_rows != value.num_rows {
+            return Err(Error::corrupt(format!("{} values, one for each key", key.num_rows), value.num_rows));
+        }
+        Self::map_of(store, meta, (keys, values), rest, (key.num_rows, is_nullable))
     }
 
-    /// A map whose key and value columns were made before.
+    /// A map of so many entries, whose key and value columns were made before.
     pub fn map_of(
         store: &Arc<PageStore>,
         meta: &ColumnMeta,
         columns: (Column, Column),
         rest: &[ColumnMeta],
-        (key, value): (&ColumnMeta, &ColumnMeta),
+        (count, is_nullable): (u64, bool),
     ) -> Result<Self> {
-        if key.num_rows != value.num_rows {
-            return Err(Error::corrupt(format!("{} values, one for each key", key.num_rows), value.num_rows));
-        }
         // Arrow's keys are never null; a null key is refused when it is met.
         let entries = Fields::from(vec![
             Field::new("key", columns.0.arrow(), false),
-            Field::new("value", columns.1.arrow(), value.is_nullable),
+            Field::new("value", columns.1.arrow(), is_nullable),
         ]);
         let field = Arc::new(Field::new("entries", DataType::Struct(entries), false));
-        Ok(Self::Map(Arc::new(Repeated::new(store, meta, rest, key.num_rows)?), field, Box::new(columns)))
+        Ok(Self::Map(Arc::new(Repeated::new(store, meta, rest, count)?), field, Box::new(columns)))
     }
 
     /// A column that the file does not have.
     pub fn missing(schema: &SchemaColumn) -> Result<Self> {
         let arrow = schema_type(schema)?;
-        let value = match &schema.default_value {
-            None => Ok(new_null_array(&arrow, 1)),
-            Some(text) => {
-                let strict = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(&StringArray::from(vec![text.as_str()]), &arrow, &strict).map_err(|error| {
-                    format!(
-                        "the default value \"{text}\" of column \"{}\" is no {arrow}: {error}",
-                        schema.name
-                    )
-                })
-            }
-        };
+        let value = default_value(schema, &arrow).map_err(|error| error.to_string());
         Ok(Self::Constant(Arc::new(value), arrow))
     }
 
@@ -164,6 +162,19 @@ impl Column {
             Self::Struct(group) => DataType::Struct(group.fields.clone()),
             Self::Variant(_) | Self::VariantPath(..) => DataType::Utf8View,
             Self::Constant(_, arrow) | Self::Cast(_, arrow) => arrow.clone(),
+        }
+    }
+
+    /// About what a value takes in memory, without what arrays in it hold.
+    pub fn value_bytes(&self) -> u64 {
+        match self {
+            Self::Paged(column) => column.shape.cell.width().unwrap_or(VIEW_BYTES).max(1) as u64,
+            Self::Struct(group) => {
+                group.columns.iter().map(Self::value_bytes).fold(1, |all, bytes| all.saturating_add(bytes))
+            }
+            Self::List(..) | Self::Map(..) => size_of::<u64>() as u64,
+            Self::Variant(_) | Self::VariantPath(..) | Self::Constant(..) => VIEW_BYTES as u64,
+            Self::Cast(inner, _) => inner.value_bytes().saturating_add(VIEW_BYTES as u64),
         }
     }
 
@@ -210,6 +221,28 @@ impl Repeated {
 
     fn paged(&self) -> Vec<&Arc<PagedColumn>> {
         [Some(&self.offsets), self.nulls.as_ref()].into_iter().flatten().collect()
+    }
+}
+
+fn declared_parts(schema: Option<&SchemaColumn>) -> &[SchemaColumn] {
+    schema.map(|schema| schema.children.as_slice()).unwrap_or_default()
+}
+
+/// A part of a column as the schema has it, and whether it may be null. The parts of a state that is stored like an array are the
+/// arguments of its function, which no schema change touches.
+fn part(
+    store: &Arc<PageStore>,
+    whole: &ColumnMeta,
+    meta: &ColumnMeta,
+    declared: Option<&SchemaColumn>,
+) -> Result<(Column, bool)> {
+    let column = Column::build(store, meta, declared)?;
+    match declared {
+        Some(declared) if whole.field_type != FieldType::AggState => {
+            let is_nullable = meta.is_nullable || declared.is_nullable;
+            Ok((schema_change::widened(column, meta.field_type, declared)?, is_nullable))
+        }
+        _ => Ok((column, meta.is_nullable)),
     }
 }
 

@@ -118,6 +118,13 @@ pub(crate) struct BitmapMeta {
     pub bitmaps: IndexedColumnMeta,
 }
 
+impl BitmapMeta {
+    /// One for each value, and one for nulls.
+    pub fn bitmap_count(&self) -> u64 {
+        self.values.num_values.saturating_add(u64::from(self.has_null))
+    }
+}
+
 /// Numbers of types that StarRocks added: from NULL to VARIANT. Doris's end before.
 const STARROCKS_TYPES: std::ops::RangeInclusive<i32> = 42..=55;
 

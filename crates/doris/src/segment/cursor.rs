@@ -5,23 +5,22 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int8Type;
-use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, MapArray, StructArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, FieldRef, Fields};
 use arrow_select::take::take;
+use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Error, Limits, Result, RowRanges};
 
 use super::column::{Column, Repeated};
 use super::decode::Form;
 use super::page::PageStore;
-use super::page_cursor::{Damage, PageCursor};
+use super::page_cursor::{Damage, PageCursor, add_damage, stretches};
 use super::paged::PagedColumn;
 use super::variant::VariantCursor;
-
-/// About what an item costs in memory, for refusing rows of absurdly many.
-const BYTES_PER_ITEM: u64 = 16;
+use super::zero_date;
 
 /// See the module.
 #[derive(Debug)]
@@ -41,6 +40,8 @@ pub(crate) struct RepeatedCursor {
     offsets: PageCursor,
     nulls: Option<PageCursor>,
     items: u64,
+    /// About what an item costs in memory, for refusing rows of absurdly many.
+    item_bytes: u64,
     limits: Limits,
     name: String,
 }
@@ -51,6 +52,17 @@ struct Items {
     offsets: OffsetBuffer<i32>,
 }
 
+impl Items {
+    /// Which of `rows`, whose items these are, have one of `lost`.
+    fn rows_of(&self, lost: &Range<u64>, rows: &Range<u64>) -> Range<u64> {
+        let start = |offset: &i32| self.range.start.saturating_add(u64::from(offset.cast_unsigned()));
+        let row = |at: usize| rows.start.saturating_add(at as u64);
+        let first = self.offsets.partition_point(|offset| start(offset) <= lost.start).saturating_sub(1);
+        let last = self.offsets.partition_point(|offset| start(offset) < lost.end);
+        row(first)..row(last).min(rows.end)
+    }
+}
+
 impl Column {
     /// A cursor for a scan that will visit all of `wanted`.
     pub fn cursor(&self, wanted: &RowRanges) -> Cursor {
@@ -58,14 +70,15 @@ impl Column {
         match self {
             Self::Paged(column) => Cursor::Paged(paged(column)),
             Self::List(shared, field, item) => Cursor::List(
-                shared.cursor(wanted),
+                shared.cursor(wanted, item.value_bytes()),
                 Arc::clone(field),
                 Box::new(item.cursor(&shared.wanted_items(wanted))),
             ),
             Self::Map(shared, field, columns) => {
                 let items = shared.wanted_items(wanted);
+                let item_bytes = columns.0.value_bytes().saturating_add(columns.1.value_bytes());
                 let columns = (columns.0.cursor(&items), columns.1.cursor(&items));
-                Cursor::Map(shared.cursor(wanted), Arc::clone(field), Box::new(columns))
+                Cursor::Map(shared.cursor(wanted, item_bytes), Arc::clone(field), Box::new(columns))
             }
             Self::Struct(group) => Cursor::Struct(
                 group.fields.clone(),
@@ -83,11 +96,12 @@ impl Column {
 }
 
 impl Repeated {
-    fn cursor(&self, wanted: &RowRanges) -> RepeatedCursor {
+    fn cursor(&self, wanted: &RowRanges, item_bytes: u64) -> RepeatedCursor {
         RepeatedCursor {
             offsets: PageCursor::new(&self.offsets, wanted.clone()),
             nulls: self.nulls.as_ref().map(|nulls| PageCursor::new(nulls, wanted.clone())),
             items: self.items,
+            item_bytes,
             limits: self.offsets.shape.limits.clone(),
             name: self.offsets.name().to_string(),
         }
@@ -115,7 +129,12 @@ impl RepeatedCursor {
         if last > self.items {
             return Err(refuse(format!("offsets up to {}", self.items)));
         }
-        self.limits.decoded(last.saturating_sub(first).saturating_mul(BYTES_PER_ITEM))?;
+        let items = last.saturating_sub(first);
+        self.limits.decoded(items.saturating_mul(self.item_bytes)).at(
+            &self.name,
+            0,
+            "segment offsets column",
+        )?;
         let relative = starts
             .iter()
             .map(|start| i32::try_from(start.saturating_sub(first)))
@@ -134,20 +153,17 @@ impl RepeatedCursor {
         if let Some(nulls) = &mut self.nulls {
             damages.extend(nulls.damages(rows));
         }
-        for good in sound_parts(rows, &damages) {
-            match self.offsets.read_offsets(good.clone()) {
-                Err(error) => damages.push((good, error)),
-                Ok(starts) => {
-                    let range = starts.first().copied().unwrap_or(0)..starts.last().copied().unwrap_or(0);
-                    for cursor in items.iter_mut() {
-                        for (lost, error) in cursor.damages(&range) {
-                            let row = |at: usize| good.start.saturating_add(at as u64);
-                            let first =
-                                starts.partition_point(|start| *start <= lost.start).saturating_sub(1);
-                            let last = starts.partition_point(|start| *start < lost.end);
-                            damages.push((row(first)..row(last).min(good.end), error));
-                        }
-                    }
+        for good in sound_parts(rows, &damages).iter().flat_map(stretches) {
+            let located = match self.locate(good.clone()) {
+                Ok(located) => located,
+                Err(error) => {
+                    add_damage(&mut damages, good, error);
+                    continue;
+                }
+            };
+            for cursor in items.iter_mut() {
+                for (lost, error) in cursor.damages(&located.range) {
+                    add_damage(&mut damages, located.rows_of(&lost, &good), error);
                 }
             }
         }
@@ -173,18 +189,18 @@ impl Cursor {
             Self::List(shared, field, item) => {
                 let items = shared.locate(rows.clone())?;
                 let nulls = shared.nulls(rows)?;
-                let values = item.read_form(items.range, Form::Wanted)?;
+                let values = item.read_inside(items.range)?;
                 Ok(Arc::new(ListArray::try_new(Arc::clone(field), items.offsets, values, nulls)?))
             }
             Self::Map(shared, field, columns) => {
                 let items = shared.locate(rows.clone())?;
                 let nulls = shared.nulls(rows)?;
-                let keys = columns.0.read_form(items.range.clone(), Form::Wanted)?;
+                let keys = columns.0.read_inside(items.range.clone())?;
                 if keys.null_count() > 0 {
                     let feature = "a MAP with a null key, which Arrow has no form for";
                     return Err(Error::unsupported(feature).at(&shared.name, 0, "segment map column"));
                 }
-                let values = columns.1.read_form(items.range, Form::Wanted)?;
+                let values = columns.1.read_inside(items.range)?;
                 let DataType::Struct(fields) = field.data_type() else {
                     return Err(Error::invalid("a map without entries"));
                 };
@@ -198,7 +214,7 @@ impl Cursor {
                 };
                 let arrays = columns
                     .iter_mut()
-                    .map(|column| column.read_form(rows.clone(), Form::Wanted))
+                    .map(|column| column.read_inside(rows.clone()))
                     .collect::<Result<Vec<_>>>()?;
                 let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
                 Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, count)?))
@@ -211,9 +227,16 @@ impl Cursor {
             }
             Self::Cast(inner, to) => {
                 let strict = CastOptions { safe: false, ..CastOptions::default() };
-                Ok(cast_with_options(&inner.read_form(rows, Form::Wanted)?, to, &strict)?)
+                Ok(cast_with_options(&inner.read_inside(rows)?, to, &strict)?)
             }
         }
+    }
+
+    /// As [`Cursor::read_form`], of a part of other values.
+    pub fn read_inside(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        let values = self.read_form(rows, Form::Wanted)?;
+        zero_date::refuse_in(&values)?;
+        Ok(values)
     }
 
     /// The parts of `rows` that cannot be read.
@@ -238,9 +261,9 @@ impl Cursor {
             Self::Cast(inner, _) => {
                 let damages = inner.damages(rows);
                 let mut all = Vec::new();
-                for good in sound_parts(rows, &damages) {
+                for good in sound_parts(rows, &damages).iter().flat_map(stretches) {
                     if let Err(error) = self.read_form(good.clone(), Form::Wanted) {
-                        all.push((good, error));
+                        add_damage(&mut all, good, error);
                     }
                 }
                 all.extend(damages);
@@ -283,6 +306,18 @@ impl ColumnCursor for FileCursor {
 
     fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
         self.read_form(rows, Form::Codes)
+    }
+
+    fn placeholders(&self, values: &dyn Array) -> Option<BooleanArray> {
+        zero_date::find(values)
+    }
+
+    fn refuse_placeholder(&self, column: &str, row: u64) -> Error {
+        zero_date::refuse(&format!(" in row {row} of column \"{column}\"")).at(
+            self.store.name(),
+            0,
+            "segment column",
+        )
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {

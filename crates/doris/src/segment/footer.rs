@@ -120,6 +120,13 @@ impl SegmentMetadata {
         Ok(metadata)
     }
 
+    /// How many paths of the VARIANT column number `root` have columns of their own.
+    pub(crate) fn path_count(&self, root: usize) -> u64 {
+        let id = self.columns.get(root).map(|root| root.unique_id);
+        let is_part = |column: &&ColumnMeta| column.path.as_ref().is_some_and(|path| path.parent == id);
+        self.columns.iter().filter(is_part).count() as u64
+    }
+
     fn fill(&mut self, footer: SegmentFooterPb, source: &dyn Source, limits: &Limits) -> Result<()> {
         self.short_key_page = footer.short_key_index_page.map(PagePointer::parse).transpose()?;
         self.primary_key = footer.primary_key_index_meta.as_ref().map(parse_primary_key).transpose()?;

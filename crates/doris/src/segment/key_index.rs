@@ -19,7 +19,6 @@ use pilaster_encoding::varint;
 use super::cells::Cell;
 use super::column::Column;
 use super::column_meta::IndexedColumnMeta;
-use super::decode::Form;
 use super::page::PageKind;
 use super::paged::{PagedColumn, parse_entries};
 use super::reader::Segment;
@@ -213,6 +212,33 @@ pub(crate) fn parse_short_keys(body: &Bytes, count: usize, key_bytes: usize) -> 
         .collect()
 }
 
+/// Reads every key that an index has: primary keys must ascend.
+pub(crate) fn check(segment: &Segment) -> Result<()> {
+    if segment.metadata.short_key_page.is_some() {
+        short_key_rows(segment, &KeyBounds::default())?;
+    }
+    let Some(primary) = &segment.metadata.primary_key else { return Ok(()) };
+    let column = PagedColumn::of_index(&segment.store, &primary.index, Cell::Bytes);
+    let mut last: Option<Vec<u8>> = None;
+    for located in column.pages()? {
+        let keys = column.values_of(located)?;
+        let keys = keys.as_binary_view_opt().ok_or_else(|| Error::corrupt("keys", keys.data_type()))?;
+        for key in keys.iter() {
+            let key = key.unwrap_or_default();
+            if last.as_ref().is_some_and(|last| last.as_slice() >= key) {
+                return Err(Error::corrupt("primary keys that ascend", "one that does not").at(
+                    segment.name(),
+                    located.pointer.offset,
+                    PageKind::Data.part(),
+                ));
+            }
+            last.get_or_insert_default().clear();
+            last.get_or_insert_default().extend_from_slice(key);
+        }
+    }
+    Ok(())
+}
+
 fn primary_rows(segment: &Segment, index: &IndexedColumnMeta, bounds: &KeyBounds) -> Result<RowRanges> {
     if index.num_values != segment.metadata.num_rows {
         return Err(Error::corrupt(format!("{} primary keys", segment.metadata.num_rows), index.num_values)
@@ -240,8 +266,7 @@ fn primary_rows(segment: &Segment, index: &IndexedColumnMeta, bounds: &KeyBounds
     let first_row = |is_before: &dyn Fn(&[u8]) -> bool| -> Result<u64> {
         let number = firsts.partition_point(|key| is_before(key)).saturating_sub(1);
         let Some(located) = column.pages()?.get(number) else { return Ok(0) };
-        let mut page = column.decode(located, None)?;
-        let keys = page.read(0..page.rows, Form::Wanted, &Cell::Bytes)?;
+        let keys = column.values_of(located)?;
         let keys = keys.as_binary_view_opt().ok_or_else(|| Error::corrupt("keys", keys.data_type()))?;
         let at = keys.iter().take_while(|key| key.is_some_and(is_before)).count();
         Ok(located.rows.start.saturating_add(at as u64))

@@ -11,9 +11,10 @@
 //! | --- | --- |
 //! | `footer`, `column_meta`, `types` | what the file says of itself |
 //! | `page` | pointer → checked, decompressed body |
-//! | `cells`, `decode` | body → Arrow |
+//! | `cells`, `decode`, `zero_date` | body → Arrow |
 //! | `paged`, `page_cursor` | a column with pages, by row |
 //! | `column`, `cursor` | columns made of columns: arrays, maps, structs |
+//! | `schema_change`, `default_value` | columns of today's schema in files of an older one |
 //! | `variant`, `variant_cell` | VARIANT, put together again |
 //! | `zone_map`, `bloom`, `ngram`, `page_indexes` | what is known of each page |
 //! | `key`, `key_index`, `bitmap_index` | rows by value |
@@ -31,8 +32,11 @@ mod column;
 mod column_meta;
 mod cursor;
 mod decode;
+mod default_value;
 mod describe;
 mod footer;
+#[cfg(test)]
+mod hostile_tests;
 mod index_pages;
 mod key;
 mod key_index;
@@ -44,6 +48,7 @@ mod paged;
 mod prune;
 mod reader;
 mod rebuild;
+mod schema_change;
 mod stored;
 mod structure;
 mod types;
@@ -53,6 +58,7 @@ mod variant_cell;
 mod variant_tests;
 mod verify;
 pub mod write;
+mod zero_date;
 mod zone_map;
 
 #[cfg(any(test, feature = "fuzzing"))]

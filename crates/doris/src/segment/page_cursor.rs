@@ -9,6 +9,7 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_select::take::take;
 use bytes::Bytes;
+use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
@@ -19,6 +20,26 @@ use super::paged::PagedColumn;
 
 /// Rows that cannot be read, and why.
 pub(crate) type Damage = (Range<u64>, Error);
+
+/// `rows` in pieces of a batch: a page, or a column, may claim any number of them.
+pub(crate) fn stretches(rows: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+    let (mut start, end) = (rows.start, rows.end);
+    std::iter::from_fn(move || {
+        let next = start..start.saturating_add(DEFAULT_BATCH_SIZE as u64).min(end);
+        start = next.end;
+        (next.start < next.end).then_some(next)
+    })
+}
+
+/// Adds rows that cannot be read, to those before them if they follow for the same reason.
+pub(crate) fn add_damage(damages: &mut Vec<Damage>, rows: Range<u64>, error: Error) {
+    match damages.last_mut() {
+        Some((last, known)) if last.end == rows.start && known.to_string() == error.to_string() => {
+            last.end = rows.end;
+        }
+        _ => damages.push((rows, error)),
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -55,7 +76,11 @@ impl PageCursor {
             row = row.saturating_add(range.len() as u64);
             let first_row = page.first_row;
             let pushed = match page.plain_strings(range.clone()) {
-                Some((kind, strings, range)) => pieces.push_strings(kind, strings, &range, left),
+                Some((kind, strings, range)) => {
+                    // What is asked for may be more than there is.
+                    let room = left.min(range.len().max(DEFAULT_BATCH_SIZE));
+                    pieces.push_strings(kind, strings, &range, room)
+                }
                 None => page.read(range, form, &column.shape.cell).and_then(|piece| pieces.push(piece)),
             };
             pushed.map_err(|error| column.at_page_of(first_row, error))?;
@@ -66,7 +91,7 @@ impl PageCursor {
     /// For a column of offsets: where the items of each of `rows` begin, and where those of the last end.
     pub fn read_offsets(&mut self, rows: Range<u64>) -> Result<Vec<u64>> {
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
-        let mut starts = Vec::with_capacity(count.saturating_add(1));
+        let mut starts = Vec::with_capacity(count.min(DEFAULT_BATCH_SIZE).saturating_add(1));
         let mut end = 0;
         let mut row = rows.start;
         while row < rows.end {
@@ -81,8 +106,7 @@ impl PageCursor {
                 .map_err(|error| column.at_page_of(first_row, error))?;
             let values = values
                 .as_primitive_opt::<UInt64Type>()
-                .filter(|values| values.null_count() == 0)
-                .ok_or_else(|| Error::corrupt("offsets of 8 bytes", values.data_type()))?;
+                .ok_or_else(|| Error::corrupt("offsets of type UNSIGNED_BIGINT", values.data_type()))?;
             starts.extend_from_slice(values.values().get(..range.len()).unwrap_or_default());
             end = match (with_next.end > until, values.values().last(), page.next_item) {
                 (true, Some(next), _) => *next,

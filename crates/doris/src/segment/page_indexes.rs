@@ -11,7 +11,7 @@ use super::column_meta::{BloomKind, ColumnMeta, IndexedColumnMeta};
 use super::decode::Form;
 use super::ngram::{NgramFilter, SoughtGrams};
 use super::page::PageStore;
-use super::page_cursor::PageCursor;
+use super::page_cursor::{PageCursor, stretches};
 use super::paged::{LocatedPage, PagedColumn};
 use super::{bloom, zone_map};
 use crate::messages::{self, ZoneMapPb};
@@ -51,6 +51,15 @@ impl PageIndexes {
             self.zones.get_or_init(|| Some(PageZones { min, max, has }));
         }
         Ok(self.zones.get().and_then(Option::as_ref))
+    }
+
+    /// Reads everything the indexes have.
+    pub fn check(&self, column: &PagedColumn, meta: &ColumnMeta) -> Result<()> {
+        self.zones(column, meta)?;
+        for kind in [BloomKind::Values, BloomKind::Grams] {
+            self.filters(column, meta, kind)?;
+        }
+        Ok(())
     }
 
     /// The pages that may hold one of `cells`; `None` if the column has no filters that could tell.
@@ -125,21 +134,28 @@ fn first_page_has_filter(
     let (Some(page), Some(Some(stored))) = (column.pages()?.first(), filters.iter().next()) else {
         return Ok(false);
     };
-    let texts =
-        PageCursor::new(column, RowRanges::one(page.rows.clone())).read(page.rows.clone(), Form::Wanted)?;
-    let Some(texts) = texts.as_string_view_opt() else { return Ok(false) };
+    let mut cursor = PageCursor::new(column, RowRanges::one(page.rows.clone()));
     let mut filter = NgramFilter::new(gram_size, stored.len());
-    texts.iter().flatten().for_each(|text| filter.add(text.as_bytes()));
+    for rows in stretches(&page.rows) {
+        let texts = cursor.read(rows, Form::Wanted)?;
+        let Some(texts) = texts.as_string_view_opt() else { return Ok(false) };
+        texts.iter().flatten().for_each(|text| filter.add(text.as_bytes()));
+    }
     let filter = filter.finish_page();
     Ok(filter == stored && filter.iter().any(|byte| *byte != 0))
 }
 
 /// All values of an index that has one for each page.
 fn index_values(store: &Arc<PageStore>, index: &IndexedColumnMeta, pages: usize) -> Result<BinaryViewArray> {
-    let values = all_values(store, index, Cell::Bytes)?;
-    if values.len() != pages {
-        return Err(Error::corrupt(format!("an index of {pages} pages"), format!("one of {}", values.len())));
+    if index.num_values != pages as u64 {
+        let found = format!("one of {}", index.num_values);
+        return Err(Error::corrupt(format!("an index of {pages} pages"), found).at(
+            store.name(),
+            store.pages_end,
+            "segment column metadata",
+        ));
     }
+    let values = all_values(store, index, Cell::Bytes)?;
     values
         .as_binary_view_opt()
         .cloned()
@@ -149,6 +165,7 @@ fn index_values(store: &Arc<PageStore>, index: &IndexedColumnMeta, pages: usize)
 /// All values of a column that serves an index.
 pub(crate) fn all_values(store: &Arc<PageStore>, index: &IndexedColumnMeta, cell: Cell) -> Result<ArrayRef> {
     let column = Arc::new(PagedColumn::of_index(store, index, cell));
+    column.check_count(index.num_values)?;
     let rows = 0..index.num_values;
     PageCursor::new(&column, RowRanges::one(rows.clone())).read(rows, Form::Wanted)
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arrow_array::ArrayRef;
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
@@ -10,7 +11,7 @@ use pilaster_encoding::varint;
 
 use super::cells::Cell;
 use super::column_meta::{ColumnMeta, IndexedColumnMeta, TreeMeta};
-use super::decode::{DecodedPage, PageShape, Words, decode_plain_bytes};
+use super::decode::{DecodedPage, Form, PageShape, Words, decode_plain_bytes};
 use super::page::{Page, PageKind, PagePointer, PageStore};
 use super::types::{Compression, Encoding};
 use crate::messages::required;
@@ -21,11 +22,22 @@ const ORDINAL_BYTES: usize = size_of::<u64>();
 /// Key length, ordinal, page offset and page size.
 const SMALLEST_ENTRY_BYTES: usize = ORDINAL_BYTES + 3;
 
+/// Size of the page footer and checksum, which every page ends with.
+const SMALLEST_PAGE_BYTES: u64 = 8;
+/// What a value of any length takes in an Arrow array besides its bytes.
+pub(crate) const VIEW_BYTES: usize = 16;
+
 /// Where a data page lies and which rows it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocatedPage {
     pub pointer: PagePointer,
     pub rows: Range<u64>,
+}
+
+impl LocatedPage {
+    pub fn count(&self) -> u64 {
+        self.rows.end.saturating_sub(self.rows.start)
+    }
 }
 
 /// What the keys of an index tree are.
@@ -45,6 +57,7 @@ pub(crate) struct PagedColumn {
     pub rows: u64,
     pub dictionary: Option<PagePointer>,
     pub tree: Option<TreeMeta>,
+    is_nullable: bool,
     keys: TreeKeys,
     pages: OnceLock<Vec<LocatedPage>>,
     words: Mutex<Option<Words>>,
@@ -63,6 +76,7 @@ impl PagedColumn {
             rows: column.num_rows,
             dictionary: column.dictionary,
             tree: column.ordinal_index,
+            is_nullable: column.is_nullable,
             keys: TreeKeys::Ordinals,
             pages: OnceLock::new(),
             words: Mutex::new(None),
@@ -82,6 +96,7 @@ impl PagedColumn {
             rows: column.num_values,
             dictionary: None,
             tree,
+            is_nullable: false,
             keys,
             pages: OnceLock::new(),
             words: Mutex::new(None),
@@ -133,7 +148,18 @@ impl PagedColumn {
         located.at(self.name(), tree.root.offset, PageKind::Index.part())
     }
 
+    /// Refuses an index of more pages than the file has room for: each is read, or listed, by whoever asks for all.
+    fn check_entries(&self, page: &Page) -> Result<()> {
+        let entries = page.footer.index_page_footer.and_then(|footer| footer.num_entries).unwrap_or(0);
+        let most = self.store.pages_end / SMALLEST_PAGE_BYTES;
+        if u64::from(entries) > most {
+            return Err(Error::corrupt(format!("an index of at most {most} pages"), entries));
+        }
+        Ok(())
+    }
+
     fn locate_by_ordinals(&self, page: &Page) -> Result<Vec<LocatedPage>> {
+        self.check_entries(page)?;
         let mut located: Vec<LocatedPage> = Vec::with_capacity(page.body.len() / SMALLEST_ENTRY_BYTES);
         parse_entries(page, |key, pointer| {
             let start = key.try_into().map(u64::from_be_bytes).map_err(|_| {
@@ -159,8 +185,16 @@ impl PagedColumn {
     /// For an index by value: each page says its rows.
     fn locate_by_reading(&self, page: &Page) -> Result<Vec<LocatedPage>> {
         let mut next = 0u64;
-        let mut located = Vec::new();
+        let mut located: Vec<LocatedPage> = Vec::new();
+        self.check_entries(page)?;
         parse_entries(page, |_, pointer| {
+            let before = located.last().map_or(0, |last| last.pointer.range().end);
+            if pointer.offset < before {
+                return Err(Error::corrupt(
+                    format!("pages that ascend, the next from byte {before}"),
+                    format!("one at byte {}", pointer.offset),
+                ));
+            }
             let page = self.store.read(pointer, PageKind::Data, self.compression)?;
             let count = required(page.footer.data_page_footer, "data_page_footer")?.num_values.unwrap_or(0);
             let end = next.saturating_add(count);
@@ -168,6 +202,9 @@ impl PagedColumn {
             next = end;
             Ok(())
         })?;
+        if next != self.rows {
+            return Err(Error::corrupt(format!("pages of {} values", self.rows), format!("{next} values")));
+        }
         Ok(located)
     }
 
@@ -219,6 +256,22 @@ impl PagedColumn {
         decode().at(self.name(), pointer.offset, PageKind::Dictionary.part())
     }
 
+    /// All values of a page at once.
+    pub fn values_of(&self, located: &LocatedPage) -> Result<ArrayRef> {
+        self.check_count(located.count())?;
+        let mut page = self.decode(located, None)?;
+        let values = page.read(0..page.rows, Form::Wanted, &self.shape.cell);
+        values.at(self.name(), located.pointer.offset, PageKind::Data.part())
+    }
+
+    /// Refuses to read so many values at once that they are over the limit: a few bytes can claim any number.
+    pub fn check_count(&self, values: u64) -> Result<()> {
+        let width = self.shape.cell.width().unwrap_or(VIEW_BYTES).max(1) as u64;
+        let root = self.tree.map_or(0, |tree| tree.root.offset);
+        let within = self.shape.limits.decoded(values.saturating_mul(width));
+        within.map(|_| ()).at(self.name(), root, PageKind::Data.part())
+    }
+
     /// Decodes a page that must hold the rows the index says.
     pub fn decode(&self, located: &LocatedPage, stored: Option<Bytes>) -> Result<DecodedPage> {
         let page = match stored {
@@ -227,10 +280,20 @@ impl PagedColumn {
         };
         let decode = || {
             let decoded = self.shape.decode(&page, &|| self.words())?;
-            if decoded.row_range() != located.rows && self.keys == TreeKeys::Ordinals {
+            let is_as_said = match self.keys {
+                TreeKeys::Ordinals => decoded.row_range() == located.rows,
+                TreeKeys::Values => decoded.rows as u64 == located.count(),
+            };
+            if !is_as_said {
                 return Err(Error::corrupt(
                     format!("rows {:?}, as the index says", located.rows),
                     format!("rows {:?}", decoded.row_range()),
+                ));
+            }
+            if !self.is_nullable && decoded.nulls() > 0 {
+                return Err(Error::corrupt(
+                    "no nulls in a column that may not have any",
+                    format!("{} nulls", decoded.nulls()),
                 ));
             }
             Ok(decoded)

@@ -13,12 +13,13 @@ use pilaster_core::{
     SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
-use super::column::{Column, schema_type};
+use super::column::Column;
 use super::column_meta::ColumnMeta;
 use super::cursor::FileCursor;
 use super::footer::{FOOTER_PART, SegmentMetadata};
 use super::page::PageStore;
 use super::page_indexes::PageIndexes;
+use super::schema_change;
 use super::types::FieldType;
 use super::variant::Variant;
 use super::{describe, prune, verify};
@@ -262,19 +263,16 @@ fn named_column(
     let meta = stored.and_then(|number| metadata.columns.get(number));
     let Some(meta) = meta else {
         let column = Column::missing(schema)?;
-        let is_nullable = schema.is_nullable || schema.default_value.is_none();
-        let field = Field::new(&schema.name, column.arrow(), is_nullable);
+        let field = Field::new(&schema.name, column.arrow(), schema.is_nullable);
         return Ok((field, OutputColumn::new(schema.name.clone(), column, None, schema.unique_id)));
     };
     let mut column = stored_column(store, metadata, meta, Some(schema))?;
     let mut stored = stored;
-    let declared = FieldType::from_schema_name(&schema.type_name);
-    if declared != Some(meta.field_type) && meta.field_type != FieldType::AggState {
-        let wanted = schema_type(schema)?;
-        if wanted != column.arrow() {
-            column = Column::Cast(Box::new(column), wanted);
-            stored = None;
-        }
+    if meta.field_type != FieldType::AggState
+        && let Some(wanted) = schema_change::other_type(&column, meta.field_type, schema)?
+    {
+        column = Column::Cast(Box::new(column), wanted);
+        stored = None;
     }
     let field = Field::new(&schema.name, column.arrow(), meta.is_nullable || schema.is_nullable);
     Ok((field, OutputColumn::new(schema.name.clone(), column, stored, schema.unique_id)))

@@ -6,6 +6,7 @@ use pilaster_core::Error;
 
 use super::cells::Cell;
 use super::column_meta::{ColumnMeta, IndexedColumnMeta, TreeMeta};
+use super::footer::FOOTER_PART;
 use super::page::{PageKind, PagePointer};
 use super::paged::PagedColumn;
 use super::reader::Segment;
@@ -30,6 +31,8 @@ pub(crate) struct StructurePage {
     pub compression: Compression,
     pub encoding: Option<Encoding>,
     pub rows: Option<Range<u64>>,
+    /// How many values a data page must have.
+    pub values: Option<u64>,
 }
 
 /// Walks the metadata and the indexes; what cannot be read is told to `failed` and left out.
@@ -50,9 +53,9 @@ pub(crate) fn walk(segment: &Segment, failed: &mut dyn FnMut(Error)) -> Vec<Stru
         );
     }
     if let Some(key) = &segment.metadata.primary_key {
-        walk.index(Owner::PrimaryKey, &key.index, "primary key data page");
+        walk.index(Owner::PrimaryKey, &key.index, "primary key data page", Some(segment.metadata.num_rows));
         if let Some(bloom) = &key.bloom {
-            walk.index(Owner::PrimaryKey, bloom, "primary key bloom filter page");
+            walk.index(Owner::PrimaryKey, bloom, "primary key bloom filter page", Some(1));
         }
     }
     for (key, value) in &segment.metadata.pairs {
@@ -65,7 +68,10 @@ pub(crate) fn walk(segment: &Segment, failed: &mut dyn FnMut(Error)) -> Vec<Stru
         match crate::messages::parse(value, "IndexedColumnMetaPB")
             .and_then(|message| IndexedColumnMeta::parse(&message))
         {
-            Ok(index) => walk.index(Owner::Column(owner.unwrap_or_default()), &index, "variant path page"),
+            Ok(index) => {
+                let paths = owner.map(|owner| segment.metadata.path_count(owner));
+                walk.index(Owner::Column(owner.unwrap_or_default()), &index, "variant path page", paths);
+            }
             Err(error) => (walk.failed)(error),
         }
     }
@@ -95,19 +101,21 @@ impl Walk<'_> {
         encoding: Option<Encoding>,
         rows: Option<Range<u64>>,
     ) {
-        self.pages.push(StructurePage { owner, pointer, kind, what, compression, encoding, rows });
+        let page = StructurePage { owner, pointer, kind, what, compression, encoding, rows, values: None };
+        self.pages.push(page);
     }
 
     fn column(&mut self, owner: Owner, column: &ColumnMeta, is_top: bool) {
         let is_made_of_parts =
             column.field_type.physical() == Physical::Nested && column.field_type != FieldType::Variant;
+        let mut pages = None;
         if !is_made_of_parts
             && column.encoding.is_some()
             && (column.ordinal_index.is_some() || column.dictionary.is_some())
         {
             // Any cell will do to find pages: they are not decoded here.
             match PagedColumn::new(&self.segment.store, column, Cell::Bytes) {
-                Ok(paged) => self.paged(owner, &paged, "data page", is_top),
+                Ok(paged) => pages = self.paged(owner, &paged, "data page", is_top),
                 Err(error) => (self.failed)(error),
             }
             if let Some(pointer) = column.dictionary {
@@ -123,21 +131,30 @@ impl Walk<'_> {
             }
         }
         if let Some(index) = column.zone_map.as_ref().and_then(|zones| zones.pages.as_ref()) {
-            self.index(owner, index, "zone map page");
+            self.index(owner, index, "zone map page", pages);
         }
         if let Some(bloom) = &column.bloom {
-            self.index(owner, &bloom.filters, "bloom filter page");
+            self.index(owner, &bloom.filters, "bloom filter page", pages);
         }
         if let Some(bitmap) = &column.bitmap {
-            self.index(owner, &bitmap.values, "bitmap index values page");
-            self.index(owner, &bitmap.bitmaps, "bitmap index page");
+            self.index(owner, &bitmap.values, "bitmap index values page", None);
+            self.index(owner, &bitmap.bitmaps, "bitmap index page", Some(bitmap.bitmap_count()));
         }
         for child in &column.children {
             self.column(owner, child, false);
         }
     }
 
-    fn index(&mut self, owner: Owner, index: &IndexedColumnMeta, what: &'static str) {
+    /// A column that serves an index, of so many values as what it is an index of has.
+    fn index(&mut self, owner: Owner, index: &IndexedColumnMeta, what: &'static str, expected: Option<u64>) {
+        if let Some(expected) = expected.filter(|expected| *expected != index.num_values) {
+            let found = format!("{} values in the pages of kind \"{what}\"", index.num_values);
+            (self.failed)(Error::corrupt(expected.to_string(), found).at(
+                self.segment.name(),
+                self.segment.metadata.footer_start,
+                FOOTER_PART,
+            ));
+        }
         let paged = PagedColumn::of_index(&self.segment.store, index, Cell::Bytes);
         self.paged(owner, &paged, what, false);
         if let (Some(_), Some(TreeMeta { root, is_data_page: false })) =
@@ -147,26 +164,34 @@ impl Walk<'_> {
         }
     }
 
-    fn paged(&mut self, owner: Owner, paged: &PagedColumn, what: &'static str, has_rows: bool) {
+    /// The pages of a column; gives how many hold data, if that can be told.
+    fn paged(
+        &mut self,
+        owner: Owner,
+        paged: &PagedColumn,
+        what: &'static str,
+        has_rows: bool,
+    ) -> Option<u64> {
         if let Some(TreeMeta { root, is_data_page: false }) = paged.tree {
             self.add(owner, root, PageKind::Index, "ordinal index page", paged.compression, None, None);
         }
-        match paged.pages() {
-            Ok(pages) => {
-                for page in pages {
-                    let rows = has_rows.then(|| page.rows.clone());
-                    self.add(
-                        owner,
-                        page.pointer,
-                        PageKind::Data,
-                        what,
-                        paged.compression,
-                        Some(paged.shape.encoding),
-                        rows,
-                    );
-                }
+        let pages = match paged.pages() {
+            Ok(pages) => pages,
+            Err(error) => {
+                (self.failed)(error);
+                return None;
             }
-            Err(error) => (self.failed)(error),
-        }
+        };
+        self.pages.extend(pages.iter().map(|page| StructurePage {
+            owner,
+            pointer: page.pointer,
+            kind: PageKind::Data,
+            what,
+            compression: paged.compression,
+            encoding: Some(paged.shape.encoding),
+            rows: has_rows.then(|| page.rows.clone()),
+            values: Some(page.count()),
+        }));
+        Some(pages.len() as u64)
     }
 }

@@ -27,7 +27,7 @@ use super::column_meta::ColumnMeta;
 use super::cursor::Cursor;
 use super::decode::Form;
 use super::page::PageStore;
-use super::page_cursor::{Damage, PageCursor};
+use super::page_cursor::{Damage, PageCursor, add_damage, stretches};
 use super::paged::PagedColumn;
 use super::types::FieldType;
 use super::variant_cell;
@@ -158,7 +158,10 @@ fn build_map(store: &Arc<PageStore>, part: &ColumnMeta) -> Result<Column> {
         Column::Paged(Arc::new(PagedColumn::new(store, key, Cell::Text)?)),
         Column::Paged(Arc::new(PagedColumn::new(store, value, Cell::Bytes)?)),
     );
-    Column::map_of(store, part, columns, rest, (key, value))
+    if key.num_rows != value.num_rows {
+        return Err(Error::corrupt(format!("{} values, one for each key", key.num_rows), value.num_rows));
+    }
+    Column::map_of(store, part, columns, rest, (key.num_rows, value.is_nullable))
 }
 
 /// Reads a VARIANT, or one path of it, as JSON text.
@@ -198,10 +201,7 @@ impl VariantCursor {
         let roots =
             roots.as_binary_view_opt().ok_or_else(|| Error::corrupt("JSONB cells", roots.data_type()))?;
         let read = |cursors: &mut Vec<Cursor>| {
-            cursors
-                .iter_mut()
-                .map(|cursor| cursor.read_form(rows.clone(), Form::Wanted))
-                .collect::<Result<Vec<_>>>()
+            cursors.iter_mut().map(|cursor| cursor.read_inside(rows.clone())).collect::<Result<Vec<_>>>()
         };
         let subcolumns = read(&mut self.subcolumns)?;
         let maps = read(&mut self.maps)?;
@@ -261,9 +261,9 @@ impl VariantCursor {
         for cursor in self.subcolumns.iter_mut().chain(&mut self.maps) {
             damages.extend(cursor.damages(rows));
         }
-        for good in super::cursor::sound_parts(rows, &damages) {
+        for good in super::cursor::sound_parts(rows, &damages).iter().flat_map(stretches) {
             if let Err(error) = self.read(good.clone()) {
-                damages.push((good, error));
+                add_damage(&mut damages, good, error);
             }
         }
         damages

@@ -14,6 +14,7 @@ use pilaster_core::{Error, Limits, Result};
 
 use super::cells::Cell;
 use super::types::{FieldType, Physical};
+use super::zero_date;
 use crate::json_text::{JsonShape, write_json};
 use crate::{decimal, jsonb};
 
@@ -112,6 +113,7 @@ fn write_fixed(field_type: FieldType, rest: &mut &[u8], out: &mut String) -> Res
     let mut cell = MutableBuffer::default();
     cell.extend_from_slice(take(rest, fixed_width(field_type)?)?);
     let array = Cell::of_type(field_type, None, None)?.fixed_array(cell)?;
+    zero_date::refuse_in(&array)?;
     write_json(&array, 0, &JsonShape::Value, out)
 }
 

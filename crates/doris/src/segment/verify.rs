@@ -1,17 +1,20 @@
 //! Looking for damage in a segment.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Progress, RowRanges, VerifyDepth, VerifyReport};
+use pilaster_core::{Error, Progress, Result, RowRanges, VerifyDepth, VerifyReport};
 
+use super::column::Column;
 use super::decode::Form;
 use super::footer::SegmentMetadata;
-use super::page::PageStore;
+use super::page::{Page, PageStore};
+use super::page_cursor::stretches;
 use super::reader::Segment;
 use super::structure::{self, StructurePage};
+use super::{bitmap_index, key_index, zero_date};
 
 /// Looks at everything `depth` asks for.
 pub(super) fn verify(segment: &Segment, depth: VerifyDepth, progress: &dyn Progress) -> VerifyReport {
@@ -31,6 +34,7 @@ pub(super) fn verify(segment: &Segment, depth: VerifyDepth, progress: &dyn Progr
     }
     if depth >= VerifyDepth::Values && check.report.is_sound() {
         check.values();
+        check.indexes();
     }
     check.report
 }
@@ -115,12 +119,18 @@ impl Check<'_> {
     }
 
     fn pages(&mut self, pages: &[StructurePage]) {
+        let mut seen = HashSet::new();
         for page in pages {
+            // Two indexes may hang from one page.
+            if !seen.insert((page.pointer, page.kind.number(), page.values)) {
+                continue;
+            }
             self.report.blocks = self.report.blocks.saturating_add(1);
             self.report.bytes = self.report.bytes.saturating_add(u64::from(page.pointer.size));
             self.report.checksums = self.report.checksums.saturating_add(1);
             self.progress.advance(u64::from(page.pointer.size));
-            if let Err(error) = self.store.read(page.pointer, page.kind, page.compression) {
+            let read = self.store.read(page.pointer, page.kind, page.compression);
+            if let Err(error) = read.and_then(|found| check_values(page, &found, self.store.name())) {
                 self.found(&error, page.rows.clone());
             }
         }
@@ -134,15 +144,62 @@ impl Check<'_> {
             for (lost, error) in cursor.damages(&(0..rows)) {
                 self.found(&error, Some(lost));
             }
-            let mut start = 0;
-            while start < rows && self.report.is_sound() {
-                let end = start.saturating_add(DEFAULT_BATCH_SIZE as u64).min(rows);
-                if let Err(error) = cursor.read_form(start..end, Form::Wanted) {
-                    self.found(&error, Some(start..end));
+            let mut zero_dates = 0;
+            for batch in stretches(&(0..rows)) {
+                if !self.report.is_sound() {
+                    break;
                 }
-                start = end;
+                match cursor.read_form(batch.clone(), Form::Wanted) {
+                    Ok(values) => {
+                        let found = zero_date::find(&values).map_or(0, |found| found.true_count());
+                        zero_dates = found.saturating_add(zero_dates);
+                    }
+                    Err(error) => self.found(&error, Some(batch)),
+                }
+            }
+            if zero_dates > 0 {
+                let found = format!("{zero_dates} rows with 0000-00-00 in column \"{}\"", output.name);
+                self.warn(
+                    0,
+                    format!("{found}, a date in no calendar: no harm where the delete sign hides them"),
+                );
             }
         }
         self.report.rows = rows;
+    }
+
+    /// Everything that a filter may ask the indexes for.
+    fn indexes(&mut self) {
+        let mut failures = Vec::new();
+        for output in &self.segment.columns {
+            let (Column::Paged(paged), Some(meta)) = (&output.column, self.segment.stored(output)) else {
+                continue;
+            };
+            failures.extend(output.indexes.check(paged, meta).err());
+            let bitmap = meta.bitmap.as_ref();
+            failures.extend(bitmap.and_then(|bitmap| {
+                bitmap_index::check(&self.segment.store, bitmap, &paged.shape.cell).err()
+            }));
+        }
+        failures.extend(key_index::check(self.segment).err());
+        for error in &failures {
+            self.found(error, None);
+        }
+    }
+}
+
+/// Refuses a data page of another number of values than its index, or what it is an index of, says.
+fn check_values(page: &StructurePage, found: &Page, name: &str) -> Result<()> {
+    let stored = found.footer.data_page_footer.and_then(|footer| footer.num_values);
+    match (page.values, stored) {
+        (Some(expected), stored) if stored != Some(expected) => {
+            let stored = stored.map_or_else(|| "none".to_string(), |stored| stored.to_string());
+            Err(Error::corrupt(format!("{expected} values in a {}", page.what), stored).at(
+                name,
+                page.pointer.offset,
+                page.kind.part(),
+            ))
+        }
+        _ => Ok(()),
     }
 }

@@ -163,6 +163,11 @@ impl DecodedPage {
         self.first_row..self.first_row.saturating_add(self.rows as u64)
     }
 
+    /// How many rows are null.
+    pub fn nulls(&self) -> usize {
+        self.validity.as_ref().map_or(0, |validity| validity.len().saturating_sub(validity.ones()))
+    }
+
     /// Makes every value once, so that nothing in the page can fail later.
     pub fn check(&mut self, cell: &Cell) -> Result<()> {
         let mut start = 0;

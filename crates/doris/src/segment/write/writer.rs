@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array, new_null_array};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 use pilaster_core::{Error, Result};
@@ -21,7 +20,8 @@ use super::row_store::{RowStore, lent_values};
 use super::values::{Form, Values};
 use super::variant::VariantWriter;
 use crate::messages::{ColumnMetaEntryPb, ColumnMetaPb, MetadataPairPb, SegmentFooterPb};
-use crate::schema::{DELETE_SIGN_COLUMN, ROW_STORE_COLUMN, SchemaColumn, TabletSchema, VERSION_COLUMN};
+use crate::schema::{ROW_STORE_COLUMN, SchemaColumn, TabletSchema};
+use crate::segment::default_value::default_value;
 use crate::segment::footer::{MAGIC, StorageFormat, VERSION_EXTERNAL_COLUMNS};
 use crate::segment::page::PagePointer;
 
@@ -303,16 +303,7 @@ pub(super) fn in_column(error: Error, column: &SchemaColumn) -> Error {
 
 /// The values of a column that a batch does not have.
 fn missing(column: &SchemaColumn, arrow: &DataType, rows: usize) -> Result<ArrayRef> {
-    let is_zero = matches!(column.name.as_str(), DELETE_SIGN_COLUMN | VERSION_COLUMN);
-    let text = column.default_value.as_deref().or(is_zero.then_some("0"));
-    let one = match text {
-        Some(text) => {
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
-            cast_with_options(&StringArray::from(vec![text]), arrow, &strict)?
-        }
-        None if column.is_nullable => return Ok(new_null_array(arrow, rows)),
-        None => return Err(Error::invalid("a column without a default value is missing in the batch")),
-    };
+    let one = default_value(column, arrow)?;
     Ok(take(&one, &UInt32Array::from(vec![0; rows]), None)?)
 }
 
