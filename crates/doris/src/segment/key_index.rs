@@ -19,11 +19,13 @@ use pilaster_encoding::varint;
 use super::cells::Cell;
 use super::column::Column;
 use super::column_meta::IndexedColumnMeta;
+use super::footer::PrimaryKeyMeta;
 use super::page::PageKind;
+use super::page_indexes::index_values;
 use super::paged::{PagedColumn, parse_entries};
 use super::reader::Segment;
 use super::types::Compression;
-use super::{key, stored};
+use super::{bloom, key, stored};
 use crate::messages::required;
 
 /// Between which keys all matches lie: no match is below `lower`, none has a beginning above `upper`.
@@ -31,6 +33,8 @@ use crate::messages::required;
 struct KeyBounds {
     lower: Vec<u8>,
     upper: Vec<u8>,
+    /// Whether they are the values of all columns, and the same.
+    is_key: bool,
 }
 
 impl KeyBounds {
@@ -105,12 +109,18 @@ pub(crate) fn rows(segment: &Segment, bound: &BoundPredicate) -> Result<RowRange
             bounds: bound.bounds(number),
         });
     }
-    let bounds = key_bounds(&columns);
+    let mut bounds = key_bounds(&columns);
+    bounds.is_key &= is_primary && columns.len() == schema.sort_columns().len();
     if bounds.is_unbounded() {
         return Ok(all);
     }
     let narrowed = match (&segment.metadata.primary_key, segment.metadata.short_key_page) {
-        (Some(primary), _) if is_primary => primary_rows(segment, &primary.index, &bounds)?,
+        (Some(primary), _) if is_primary => {
+            if !may_hold(segment, primary, &bounds)? {
+                return Ok(RowRanges::none());
+            }
+            primary_rows(segment, &primary.index, &bounds)?
+        }
         (_, Some(_)) => short_key_rows(segment, &bounds)?,
         _ => return Ok(all),
     };
@@ -120,6 +130,7 @@ pub(crate) fn rows(segment: &Segment, bound: &BoundPredicate) -> Result<RowRange
 /// Equal values of the first columns, then a range of the next one.
 fn key_bounds(columns: &[KeyColumn<'_>]) -> KeyBounds {
     let mut bounds = KeyBounds::default();
+    let mut whole_columns = 0usize;
     for column in columns {
         let append = |value: &Literal, key: &mut Vec<u8>| {
             let cell = stored::cell(column.cell, column.length, value)?;
@@ -161,8 +172,23 @@ fn key_bounds(columns: &[KeyColumn<'_>]) -> KeyBounds {
         if !is_whole {
             break;
         }
+        whole_columns = whole_columns.saturating_add(1);
     }
+    bounds.is_key = whole_columns == columns.len() && whole_columns > 0;
     bounds
+}
+
+/// Whether keys between the bounds may be there at all, by the first and the last one, and by the filter of all.
+fn may_hold(segment: &Segment, primary: &PrimaryKeyMeta, bounds: &KeyBounds) -> Result<bool> {
+    if primary.max_key.is_empty() {
+        return Ok(true);
+    }
+    if bounds.is_above(&primary.min_key) || bounds.is_below(&primary.max_key) {
+        return Ok(false);
+    }
+    let Some(bloom) = primary.bloom.filter(|_| bounds.is_key) else { return Ok(true) };
+    let filters = index_values(&segment.store, &bloom, 1)?;
+    Ok(filters.iter().flatten().all(|filter| bloom::may_hold(filter, &bounds.lower)))
 }
 
 fn short_key_rows(segment: &Segment, bounds: &KeyBounds) -> Result<RowRanges> {
@@ -218,6 +244,9 @@ pub(crate) fn check(segment: &Segment) -> Result<()> {
         short_key_rows(segment, &KeyBounds::default())?;
     }
     let Some(primary) = &segment.metadata.primary_key else { return Ok(()) };
+    if let Some(bloom) = &primary.bloom {
+        index_values(&segment.store, bloom, 1)?;
+    }
     let column = PagedColumn::of_index(&segment.store, &primary.index, Cell::Bytes);
     let mut last: Option<Vec<u8>> = None;
     for located in column.pages()? {
@@ -283,7 +312,7 @@ mod tests {
 
     #[test]
     fn bounds_compare_beginnings() {
-        let bounds = KeyBounds { lower: b"b".to_vec(), upper: b"cd".to_vec() };
+        let bounds = KeyBounds { lower: b"b".to_vec(), upper: b"cd".to_vec(), is_key: false };
         assert!(bounds.is_below(b"a") && !bounds.is_below(b"b"));
         assert!(bounds.is_above(b"ce") && !bounds.is_above(b"cdz") && !bounds.is_above(b"c"));
     }

@@ -146,10 +146,14 @@ fn first_page_has_filter(
 }
 
 /// All values of an index that has one for each page.
-fn index_values(store: &Arc<PageStore>, index: &IndexedColumnMeta, pages: usize) -> Result<BinaryViewArray> {
+pub(crate) fn index_values(
+    store: &Arc<PageStore>,
+    index: &IndexedColumnMeta,
+    pages: usize,
+) -> Result<BinaryViewArray> {
     if index.num_values != pages as u64 {
         let found = format!("one of {}", index.num_values);
-        return Err(Error::corrupt(format!("an index of {pages} pages"), found).at(
+        return Err(Error::corrupt(format!("an index of {pages} values"), found).at(
             store.name(),
             store.pages_end,
             "segment column metadata",

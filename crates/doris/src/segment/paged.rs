@@ -240,6 +240,14 @@ impl PagedColumn {
         Ok(read)
     }
 
+    /// Whether every page has codes of the dictionary: once it is full, all later pages have strings, so the last one tells.
+    pub fn has_only_codes(&self) -> Result<bool> {
+        match self.pages()?.last() {
+            Some(last) => Ok(self.decode(last, None)?.has_codes()),
+            None => Ok(true),
+        }
+    }
+
     fn read_words(&self, pointer: PagePointer) -> Result<Words> {
         let page = self.store.read(pointer, PageKind::Dictionary, self.compression)?;
         let decode = || {

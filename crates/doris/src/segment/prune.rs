@@ -1,13 +1,15 @@
 //! Which rows of a segment can match a predicate, as far as its indexes know.
 //!
-//! Segment zone maps first, then the key index, bloom filters, bitmap indexes and page zone maps; each only for columns the
-//! predicate looks at, and page zone maps only where more than a few pages are left. Pages of different columns hold different
+//! Segment zone maps first, then the key index, bloom filters, bitmap indexes, page zone maps and the words of dictionaries; each only
+//! for columns the predicate looks at, and page zone maps only where more than a few pages are left. Pages of different columns hold different
 //! rows, so zone maps are compared on the stretches between all page boundaries.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, UInt32Array, UInt64Array};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64Array, new_null_array};
+use arrow_schema::{Field, Schema};
+use arrow_select::concat::concat;
 use arrow_select::take::take;
 use pilaster_core::dataset::column_index;
 use pilaster_core::predicate::{BoundPredicate, ZoneStatistics};
@@ -65,11 +67,52 @@ pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRange
             rows = rows.intersect(&kept);
         }
     }
-    columns.retain(|column| !is_cheap_to_read(column.paged, &rows));
-    if rows.is_empty() || columns.is_empty() {
+    let (cheap, dear): (Vec<_>, Vec<_>) =
+        columns.into_iter().partition(|column| is_cheap_to_read(column.paged, &rows));
+    if !rows.is_empty() && !dear.is_empty() {
+        rows = rows.intersect(&by_zone_maps(segment, &bound, &dear)?);
+    }
+    if rows.is_empty() || dictionaries_may_match(segment, predicate, cheap.iter().chain(&dear))? {
         return Ok(rows);
     }
-    Ok(rows.intersect(&by_zone_maps(segment, &bound, &columns)?))
+    Ok(RowRanges::none())
+}
+
+/// Whether the words of every dictionary leave room for a match. The words of a column that is compared are read anyway.
+fn dictionaries_may_match<'a, 'b: 'a>(
+    segment: &Segment,
+    predicate: &Predicate,
+    columns: impl Iterator<Item = &'a Candidate<'b>>,
+) -> Result<bool> {
+    let parts = conjuncts(predicate);
+    for column in columns.filter(|column| column.paged.dictionary.is_some()) {
+        let field = segment.arrow.field(column.number);
+        let is_of_column = |part: &&Predicate| part.columns().iter().eq([field.name().as_str()].iter());
+        for part in parts.iter().copied().filter(is_of_column) {
+            if !word_may_match(column, field, part)? && column.paged.has_only_codes()? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Predicates that all must hold.
+fn conjuncts(predicate: &Predicate) -> Vec<&Predicate> {
+    match predicate {
+        Predicate::And(parts) => parts.iter().flat_map(conjuncts).collect(),
+        other => vec![other],
+    }
+}
+
+/// Whether a word of the dictionary, or a null, matches a predicate of its column.
+fn word_may_match(column: &Candidate<'_>, field: &Field, predicate: &Predicate) -> Result<bool> {
+    let words = column.paged.words()?;
+    let null = new_null_array(words.data_type(), 1);
+    let values = concat(&[&words as &dyn Array, &null])?;
+    let schema = Arc::new(Schema::new(vec![field.clone().with_nullable(true)]));
+    let found = predicate.bind(&schema)?.evaluate(&RecordBatch::try_new(schema, vec![values])?)?;
+    Ok(found.true_count() > 0)
 }
 
 /// Whether `rows` lie in so few of the column's pages that they are read sooner than the zone maps of all.

@@ -145,7 +145,12 @@ impl PageShape {
     fn decode_dictionary(&self, encoded: &Bytes, count: usize, words: FindWords<'_>) -> Result<Values> {
         let inner = word(encoded, 0, "an inner encoding")?;
         let rest = encoded.slice(size_of::<u32>()..);
-        match Encoding::from_number(i32::try_from(inner).unwrap_or(i32::MAX))? {
+        let refuse = |found: &dyn std::fmt::Display| Error::corrupt("codes or plain strings", found);
+        let inner = i32::try_from(inner)
+            .ok()
+            .and_then(|inner| Encoding::from_number(inner).ok())
+            .ok_or_else(|| refuse(&format!("encoding {inner}")))?;
+        match inner {
             Encoding::Dict => {
                 let codes = Shuffled::open(&rest, size_of::<u32>(), count, &self.limits)?;
                 Ok(Values::Codes { codes, words: words()? })
@@ -153,7 +158,7 @@ impl PageShape {
             plain @ (Encoding::Plain | Encoding::PlainV2 | Encoding::PlainV3) => {
                 self.strings(bytes::decode(&rest, plain, count, &self.limits)?)
             }
-            other => Err(Error::corrupt("codes or plain strings", other)),
+            other => Err(refuse(&other)),
         }
     }
 }
@@ -161,6 +166,11 @@ impl PageShape {
 impl DecodedPage {
     pub fn row_range(&self) -> Range<u64> {
         self.first_row..self.first_row.saturating_add(self.rows as u64)
+    }
+
+    /// Whether its values are words of the dictionary.
+    pub fn has_codes(&self) -> bool {
+        matches!(self.values, Values::Codes { .. })
     }
 
     /// How many rows are null.
