@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Date32Builder, ListBuilder, MapBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int64Type};
+use arrow_array::types::{Decimal128Type, Int16Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, ListArray,
     RecordBatch, StringArray, StructArray, TimestampNanosecondArray,
@@ -190,7 +190,11 @@ fn columns_that_a_batch_lacks_have_their_default() {
     let text = pilaster_doris::jsonb::to_text(cell, 8).unwrap();
     assert_eq!(text, r#"{"0":2,"1":7,"2":null,"3":0,"4":0}"#);
     let required = one(r#""type": "BIGINT""#);
-    assert!(write(&required, &batch).unwrap_err().contains("is missing, may not be null and has no default value"));
+    assert!(
+        write(&required, &batch)
+            .unwrap_err()
+            .contains("is missing, may not be null and has no default value")
+    );
 }
 
 #[test]
@@ -376,4 +380,52 @@ fn every_codec_and_page_size_reads_back() {
         }
     }
     assert!(sizes.iter().skip(1).all(|(_, size)| size < &sizes[0].1), "{sizes:?}");
+}
+
+#[test]
+fn a_description_counts_pages_by_what_they_are() {
+    let schema = schema(&format!(
+        r#"{KEY}, {{"unique_id": 1, "name": "v", "type": "DECIMAL64", "precision": 12, "frac": 3, "is_nullable": true, "is_bf_column": true}},
+           {{"unique_id": 2, "name": "m", "type": "MAP", "is_nullable": true, "children": [
+               {{"unique_id": 3, "name": "key", "type": "VARCHAR", "length": 9, "is_nullable": true}},
+               {{"unique_id": 4, "name": "value", "type": "INT", "is_nullable": true}}]}}"#
+    ));
+    let keys: ArrayRef = Arc::new(Int32Array::from_iter_values(0..3000));
+    let values = Decimal128Array::from_iter_values(0..3000).with_precision_and_scale(12, 3).unwrap();
+    let batch = RecordBatch::try_from_iter([("k", keys), ("v", Arc::new(values))]).unwrap();
+    let options = SegmentWriteOptions::default()
+        .with_page_bytes(4000)
+        .with_compression(Compression::Zstd)
+        .with_column("v", ColumnWriteOptions::default().with_encoding(Encoding::Plain));
+    let reader = open(&schema, write_with(&schema, &options, &batch).unwrap());
+    let (node, pages) = (reader.describe().unwrap(), reader.pages().unwrap());
+    let column =
+        |name: &str| node.children.iter().find(|node| node.name == format!("column {name}")).unwrap();
+    let fact = |name: &str, fact: &str| {
+        let facts = &column(name).facts;
+        facts.iter().find(|(known, _)| known == fact).map(|(_, value)| value.clone()).unwrap()
+    };
+    assert_eq!(fact("v", "type"), "DECIMAL64(12, 3)");
+    assert_eq!(fact("m", "type"), "MAP<VARCHAR(9), INT>");
+    for (kind, children) in [
+        ("data page", "data pages"),
+        ("zone map page", "zone map pages"),
+        ("bloom filter page", "bloom filter pages"),
+    ] {
+        let expected: Vec<_> = pages.iter().filter(|page| page.column == "v" && page.kind == kind).collect();
+        let found = column("v").children.iter().find(|node| node.name == children).unwrap();
+        assert!(!expected.is_empty());
+        assert_eq!(found.facts, [("pages".to_string(), expected.len().to_string())]);
+        assert_eq!(found.bytes, expected.iter().map(|page| page.bytes).sum::<u64>());
+    }
+    let bytes = |name: &str| fact("v", name).parse::<u64>().unwrap();
+    assert_eq!(bytes("data_bytes") + bytes("index_bytes"), column("v").bytes);
+    let statistics = reader.column_statistics().unwrap();
+    assert_eq!(statistics[1].min.as_ref().unwrap().as_primitive::<Decimal128Type>().value(0), 0);
+    assert_eq!((statistics[1].nulls, statistics[1].bytes), (Some(0), column("v").bytes));
+    assert_eq!(
+        statistics[1].uncompressed_bytes,
+        Some(bytes("uncompressed_data_bytes") + bytes("index_bytes"))
+    );
+    assert!(statistics[1].uncompressed_bytes > Some(statistics[1].bytes));
 }

@@ -51,6 +51,8 @@ pub struct ColumnMeta {
     pub function_name: Option<String>,
     /// Where in which VARIANT the column belongs.
     pub path: Option<VariantPath>,
+    /// Bytes of data and dictionary pages as they are stored, and before compression; not in old files.
+    pub(crate) data_bytes: Option<(u64, u64)>,
     /// How many rows have each path of a map of a VARIANT, as far as the file says.
     pub(crate) path_counts: BTreeMap<String, u32>,
     pub(crate) ordinal_index: Option<TreeMeta>,
@@ -225,6 +227,7 @@ impl ColumnMeta {
             frac: message.frac,
             function_name: message.function_name.clone(),
             path: message.column_path_info.as_ref().map(VariantPath::parse),
+            data_bytes: message.compressed_data_bytes.zip(message.uncompressed_data_bytes),
             path_counts: message.variant_statistics.as_ref().map(path_counts).unwrap_or_default(),
             ordinal_index: None,
             zone_map: None,

@@ -7,9 +7,9 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 
 use super::column_meta::ColumnMeta;
 use super::footer::StorageFormat;
-use super::page::PageKind;
 use super::reader::Segment;
 use super::structure::{Owner, StructurePage, structure_pages};
+use super::types::FieldType;
 use super::zone_map;
 
 pub(super) fn describe(segment: &Segment) -> Result<Node> {
@@ -57,31 +57,67 @@ fn bytes(pages: &[&StructurePage]) -> u64 {
 }
 
 fn column_node(segment: &Segment, number: usize, column: &ColumnMeta, pages: &[&StructurePage]) -> Node {
+    let (data, index): (Vec<_>, Vec<_>) = pages.iter().copied().partition(|page| page.is_data());
     let mut node = Node::new(format!("column {}", column_name(segment, number)), bytes(pages))
         .fact("unique_id", column.unique_id)
-        .fact("type", column.field_type)
+        .fact("type", type_text(column))
         .fact("length", column.length)
         .fact("encoding", column.encoding.map_or("none", |encoding| encoding.name()))
         .fact("compression", column.compression)
         .fact("is_nullable", column.is_nullable)
-        .fact("num_rows", column.num_rows);
+        .fact("num_rows", column.num_rows)
+        .fact("data_bytes", bytes(&data))
+        .fact("index_bytes", bytes(&index));
+    if let Some((_, uncompressed)) = column.data_bytes.filter(|(stored, _)| *stored > 0) {
+        node = node.fact("uncompressed_data_bytes", uncompressed);
+    }
     if let Some(name) = &column.function_name {
         node = node.fact("aggregation", name);
     }
     if let Some(path) = column.path.as_ref().filter(|path| path.parent.is_some()) {
         node = node.fact("path", path.keys.join("."));
     }
-    for (name, kind) in [
-        ("data pages", PageKind::Data),
-        ("dictionary pages", PageKind::Dictionary),
-        ("index pages", PageKind::Index),
-    ] {
-        let of_kind: Vec<_> = pages.iter().copied().filter(|page| page.kind == kind).collect();
-        if !of_kind.is_empty() {
-            node = node.child(Node::new(name, bytes(&of_kind)).fact("pages", of_kind.len()));
+    let mut kinds: Vec<&str> = Vec::new();
+    for page in pages {
+        if !kinds.contains(&page.what) {
+            kinds.push(page.what);
         }
     }
+    for kind in kinds {
+        let of_kind: Vec<_> = pages.iter().copied().filter(|page| page.what == kind).collect();
+        node = node.child(Node::new(format!("{kind}s"), bytes(&of_kind)).fact("pages", of_kind.len()));
+    }
     node
+}
+
+/// A type with its digits and what it is made of.
+fn type_text(column: &ColumnMeta) -> String {
+    let digits = column.precision.filter(|precision| *precision > 0);
+    let scale = column.frac.filter(|scale| *scale > 0);
+    // The last parts are offsets and nulls.
+    let parts = |count: usize| {
+        let parts: Vec<_> = column.children.iter().take(count).map(type_text).collect();
+        format!("{}<{}>", column.field_type, parts.join(", "))
+    };
+    match column.field_type {
+        FieldType::Decimal32 | FieldType::Decimal64 | FieldType::Decimal128 | FieldType::Decimal256 => {
+            match digits {
+                Some(digits) => format!("{}({digits}, {})", column.field_type, scale.unwrap_or(0)),
+                None => column.field_type.to_string(),
+            }
+        }
+        FieldType::DateTimeV2 | FieldType::TimestampTz => match scale {
+            Some(scale) => format!("{}({scale})", column.field_type),
+            None => column.field_type.to_string(),
+        },
+        FieldType::Char | FieldType::Varchar if column.length > 0 => {
+            format!("{}({})", column.field_type, column.length)
+        }
+        FieldType::Array => parts(1),
+        FieldType::Map => parts(2),
+        FieldType::Struct => parts(column.children.len().saturating_sub(usize::from(column.is_nullable))),
+        other => other.to_string(),
+    }
 }
 
 /// The name of a column of the file: as the dataset has it, else by its id or path.
@@ -145,6 +181,13 @@ pub(super) fn column_statistics(segment: &Segment) -> Result<Vec<ColumnStatistic
                 .filter(|page| page.owner == Owner::Column(output.stored.unwrap_or(usize::MAX)))
                 .collect();
             statistics.bytes = bytes(&owned);
+            // Indexes are stored as they are.
+            let index_bytes: u64 =
+                owned.iter().filter(|page| !page.is_data()).map(|page| u64::from(page.pointer.size)).sum();
+            statistics.uncompressed_bytes = meta
+                .data_bytes
+                .filter(|(stored, _)| *stored > 0)
+                .map(|(_, uncompressed)| uncompressed.saturating_add(index_bytes));
             let encodings =
                 output.column.paged().into_iter().map(|column| column.shape.encoding.name().to_string());
             for encoding in encodings {
@@ -165,7 +208,11 @@ pub(super) fn column_statistics(segment: &Segment) -> Result<Vec<ColumnStatistic
                     statistics.min = min.filter(|min| min.is_valid(0));
                     statistics.max = max.filter(|max| max.is_valid(0));
                 }
-                statistics.nulls = (zone.has_null == Some(false)).then_some(0);
+                statistics.nulls = match (zone.has_null, zone.has_not_null) {
+                    (Some(false), _) => Some(0),
+                    (Some(true), Some(false)) => Some(meta.num_rows),
+                    _ => None,
+                };
             }
             Ok(statistics)
         })

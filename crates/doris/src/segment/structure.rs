@@ -12,6 +12,9 @@ use super::paged::PagedColumn;
 use super::reader::Segment;
 use super::types::{Compression, Encoding, FieldType, Physical};
 
+const DATA_PAGE: &str = "data page";
+const DICTIONARY_PAGE: &str = "dictionary page";
+
 /// What a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
@@ -33,6 +36,13 @@ pub(crate) struct StructurePage {
     pub rows: Option<Range<u64>>,
     /// How many values a data page must have.
     pub values: Option<u64>,
+}
+
+impl StructurePage {
+    /// Whether it holds values of a column, or words of them, and is no index.
+    pub fn is_data(&self) -> bool {
+        matches!(self.what, DATA_PAGE | DICTIONARY_PAGE)
+    }
 }
 
 /// Walks the metadata and the indexes; what cannot be read is told to `failed` and left out.
@@ -115,7 +125,7 @@ impl Walk<'_> {
         {
             // Any cell will do to find pages: they are not decoded here.
             match PagedColumn::new(&self.segment.store, column, Cell::Bytes) {
-                Ok(paged) => pages = self.paged(owner, &paged, "data page", is_top),
+                Ok(paged) => pages = self.paged(owner, &paged, DATA_PAGE, is_top),
                 Err(error) => (self.failed)(error),
             }
             if let Some(pointer) = column.dictionary {
@@ -123,7 +133,7 @@ impl Walk<'_> {
                     owner,
                     pointer,
                     PageKind::Dictionary,
-                    "dictionary page",
+                    DICTIONARY_PAGE,
                     column.compression,
                     None,
                     None,
