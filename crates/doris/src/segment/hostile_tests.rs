@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
-use pilaster_core::{Dataset, Limits, Predicate, VerifyDepth, col, lit};
+use pilaster_core::{Dataset, ErrorKind, Limits, Predicate, VerifyDepth, col, lit};
 use pilaster_encoding::checksum::crc32c;
 use prost::Message;
 
@@ -290,4 +290,21 @@ fn runs_that_stand_for_more_than_the_limit_are_refused() {
     let reader = SegmentReader::open_with_options(source, &options).unwrap();
     let error = reader.scan().read().unwrap().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("131072 is over the limit decoded_bytes = 1024"), "{error}");
+}
+
+#[test]
+fn numbers_that_nobody_knows_are_unsupported() {
+    let sound = segment();
+    type Change = fn(&mut ColumnMetaPb);
+    let changes: [(&str, Change); 3] = [
+        ("a field type of number 99", |column| column.field_type = Some(99)),
+        ("an encoding of number 99", |column| column.encoding = Some(99)),
+        ("a codec of number 99", |column| column.compression = Some(99)),
+    ];
+    for (expected, change) in changes {
+        let file = with_footer(&sound, |footer| change(&mut footer.columns[0]));
+        let error = SegmentReader::open(Arc::new(MemorySource::new("file", file))).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

@@ -19,7 +19,7 @@ macro_rules! numbered {
             pub(crate) fn from_number(number: i32) -> Result<Self> {
                 match number {
                     $($number => Ok(Self::$variant),)*
-                    other => Err(Error::corrupt($what, format!("number {other}"))),
+                    other => Err(Error::unsupported(format!("{} of number {other}", $what))),
                 }
             }
 

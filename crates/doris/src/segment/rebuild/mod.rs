@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pilaster_core::{Dataset, Error, Limits, LossLog, LostRows, Result, Source, SourceRef};
+use pilaster_core::{Dataset, Error, ErrorKind, Limits, LossLog, LostRows, Result, Source, SourceRef};
 
 use super::footer::StorageFormat;
 use super::reader::{SegmentReader, SegmentReaderOptions};
@@ -159,6 +159,10 @@ pub fn repair<W: Write>(
             Recovered { reader, format, is_guessed: false }
         }
         Err(error) if error.is_damage() => recovered(source, &reading)?,
+        // A number that nobody knows is a newer Doris, or damage in what no checksum covers.
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+            recovered(source, &reading).map_err(|_| error)?
+        }
         Err(error) => return Err(error),
     };
     let mut options = options.clone();
