@@ -13,6 +13,7 @@
 )]
 
 mod choices;
+mod damage;
 mod tables;
 mod values;
 
@@ -22,6 +23,7 @@ use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
 use pilaster_core::{Dataset, Limits, VerifyDepth};
 
+pub use damage::{damaged_segment, segment_open};
 pub use tables::{segment_round_trip, tablet_round_trip};
 
 use crate::index_file::IndexFileReader;
@@ -52,9 +54,9 @@ pub fn data_page(bytes: &[u8]) {
     segment::decode_any_page(bytes, &limits());
 }
 
-/// The pages of key, bitmap and bloom filter indexes.
+/// The pages of key, bitmap and bloom filter indexes, zone maps, and whole columns of an index.
 pub fn index_pages(bytes: &[u8]) {
-    segment::parse_any_index(bytes);
+    segment::parse_any_index(bytes, &limits());
 }
 
 /// The metadata of a tablet, and a container of indexes.
@@ -101,11 +103,20 @@ mod tests {
             index_pages(&bytes);
             tablet_files(&bytes);
             recover(&bytes);
+            segment_open(&bytes);
         }
 
         #[test]
         fn any_table_is_read_back_from_a_segment(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             segment_round_trip(&bytes);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn any_damage_under_right_checksums_is_met(bytes in prop::collection::vec(any::<u8>(), 0..150)) {
+            damaged_segment(&bytes);
         }
     }
 

@@ -62,9 +62,9 @@ const NESTED_TYPES: [&str; 3] = ["ARRAY", "MAP", "STRUCT"];
 
 /// A table: its schema, and rows in the order of its keys.
 #[derive(Debug)]
-struct Table {
-    schema: TabletSchema,
-    rows: RecordBatch,
+pub(super) struct Table {
+    pub schema: TabletSchema,
+    pub rows: RecordBatch,
 }
 
 fn column(type_name: &str, name: String, unique_id: i32, choices: &mut Choices<'_>) -> SchemaColumn {
@@ -125,7 +125,7 @@ fn value_column(name: String, unique_id: i32, depth: usize, choices: &mut Choice
 }
 
 impl Table {
-    fn choose(choices: &mut Choices<'_>) -> Self {
+    pub fn choose(choices: &mut Choices<'_>) -> Self {
         let keys = choices.below(4);
         let keys_type = match choices.below(5) {
             0 if keys > 0 => KeysType::Aggregate,
@@ -226,7 +226,7 @@ fn sorted(schema: &TabletSchema, rows: &RecordBatch) -> RecordBatch {
     take_record_batch(rows, &UInt32Array::from(order)).expect("rows that are there")
 }
 
-fn options(schema: &TabletSchema, choices: &mut Choices<'_>) -> SegmentWriteOptions {
+pub(super) fn options(schema: &TabletSchema, choices: &mut Choices<'_>) -> SegmentWriteOptions {
     let codecs = [
         Compression::None,
         Compression::Snappy,

@@ -299,6 +299,20 @@ impl FileCursor {
     }
 }
 
+impl FileCursor {
+    /// The rows of `rows` that cannot be read: by halves, because most can.
+    fn find_unreadable(&mut self, rows: Range<u64>, damages: &mut Vec<Damage>) {
+        let Err(error) = self.read_form(rows.clone(), Form::Wanted) else { return };
+        let half = rows.start.saturating_add(rows.end.saturating_sub(rows.start) / 2);
+        if half == rows.start {
+            add_damage(damages, rows, error);
+            return;
+        }
+        self.find_unreadable(rows.start..half, damages);
+        self.find_unreadable(half..rows.end, damages);
+    }
+}
+
 impl ColumnCursor for FileCursor {
     fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
         self.read_form(rows, Form::Wanted)
@@ -321,7 +335,13 @@ impl ColumnCursor for FileCursor {
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        let damages = self.cursor.damages(&rows);
+        let mut damages = self.cursor.damages(&rows);
+        // Parts may be sound and not fit together.
+        if matches!(self.cursor, Cursor::List(..) | Cursor::Map(..) | Cursor::Struct(..)) {
+            for good in sound_parts(&rows, &damages).iter().flat_map(stretches) {
+                self.find_unreadable(good, &mut damages);
+            }
+        }
         let sound = sound_parts(&rows, &damages);
         let mut stretches: Vec<_> = sound.into_iter().map(|range| (range, None)).collect();
         stretches.extend(damages.into_iter().map(|(range, error)| (range, Some(error))));
