@@ -355,14 +355,86 @@ fn what_does_not_fit_is_refused() {
     let end = whole.metadata().pages_end as usize;
     let error = SegmentReader::recover(memory("cut", file[..end].to_vec()), &SegmentReaderOptions::default());
     assert!(matches!(error.unwrap_err().kind(), ErrorKind::InvalidInput(_)));
-    // Pages are missing, or the schema is of another table.
-    let error =
-        SegmentReader::recover(memory("cut", file[..end / 2].to_vec()), &reading(&schema)).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }), "{error}");
+    // The schema is of another table, or there is no page at all.
     let mut other = (*schema).clone();
     other.columns.reverse();
     let error =
         SegmentReader::recover(memory("cut", file[..end].to_vec()), &reading(&Arc::new(other))).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }), "{error}");
     assert!(SegmentReader::recover(memory("none", Vec::new()), &reading(&schema)).is_err());
+}
+
+#[test]
+fn a_segment_cut_in_its_data_has_what_is_left_of_each_column() {
+    let (schema, batch) = table();
+    for dictionary in [true, false] {
+        let encoding = if dictionary { Encoding::Dict } else { Encoding::PlainV3 };
+        let options = SegmentWriteOptions::default()
+            .with_page_bytes(3000)
+            .with_column("text", ColumnWriteOptions::default().with_encoding(encoding));
+        let file = written(&schema, &batch, &options);
+        let whole =
+            SegmentReader::open_with_options(memory("whole", file.clone()), &reading(&schema)).unwrap();
+        let expected = rows(&whole);
+        let pages: Vec<_> =
+            whole.pages().unwrap().into_iter().filter(|page| page.kind == "data page").collect();
+        let last_data = pages.iter().map(|page| page.offset).max().unwrap() as usize;
+        // In the middle of every page but the very first: the columns before are whole, the one that is cut has its first pages.
+        for page in pages.iter().filter(|page| page.offset > 0) {
+            let cut = file[..(page.offset + page.bytes / 2) as usize].to_vec();
+            let reader = SegmentReader::recover(memory("cut", cut.clone()), &reading(&schema)).unwrap();
+            for (number, field) in expected.schema().fields().iter().enumerate() {
+                let name = field.name().as_str();
+                let log = Arc::new(LossLog::new());
+                let scan = reader.scan().project([name]).skip_damage(Arc::clone(&log));
+                let found = batches(scan).unwrap();
+                let left: usize = found.iter().map(RecordBatch::num_rows).sum();
+                for batch in &found {
+                    assert_eq!(batch.num_columns(), 1);
+                }
+                if left > 0 {
+                    let all = concat_batches(&found[0].schema(), &found).unwrap();
+                    assert_eq!(all.column(0), &expected.column(number).slice(0, left), "{name}");
+                }
+                let ends: Vec<u64> = pages
+                    .iter()
+                    .filter(|other| other.column == name)
+                    .map(|other| other.offset + other.bytes)
+                    .collect();
+                if ends.iter().all(|end| *end <= page.offset) && name != page.column && name != "text" {
+                    assert!(left == reader.row_count().unwrap() as usize, "{name} before {}", page.column);
+                }
+                if ends.iter().all(|end| *end > page.offset) {
+                    assert!(left == 0 && !log.losses().is_empty(), "{name} behind {}", page.column);
+                }
+            }
+        }
+        // Cut in its last page, only the rows of that page are lost.
+        let cut = file[..last_data + 10].to_vec();
+        let (mended, report) =
+            repair(memory("cut", cut), Vec::new(), &schema, &options, &Limits::default()).unwrap();
+        let last = pages.iter().find(|page| page.offset as usize == last_data).unwrap();
+        assert_eq!(report.rows, last.rows.clone().unwrap().start);
+        let mended = SegmentReader::open_with_options(memory("mended", mended), &reading(&schema)).unwrap();
+        assert_eq!(rows(&mended), expected.slice(0, report.rows as usize));
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_of_its_column() {
+    let (schema, batch) = table();
+    let file = written(&schema, &batch, &SegmentWriteOptions::default());
+    let mut other = (*schema).clone();
+    for column in other.columns.iter_mut().filter(|column| column.name == "id") {
+        column.type_name = "VARCHAR".to_string();
+        column.length = 10;
+    }
+    let whole = SegmentReader::open_with_options(memory("whole", file.clone()), &reading(&schema)).unwrap();
+    let cut = file[..whole.metadata().pages_end as usize].to_vec();
+    let text =
+        SegmentReader::recover(memory("cut", cut), &reading(&Arc::new(other))).unwrap_err().to_string();
+    assert!(
+        text.contains("expected pages of VARCHAR for column \"id\", found a page of another type at byte 0"),
+        "{text}"
+    );
 }

@@ -1,9 +1,12 @@
 //! Which pages are whose, and a footer that says so.
+//!
+//! A file that was cut inside its data lacks the last pages of one column and all of those after it. They are in the footer all the
+//! same, as pages that are gone: what is left of each column can be read, and rows that all columns have are whole.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_core::{Error, ErrorKind, Limits, Result, SourceRef};
 
 use super::PART;
 use super::walk::WalkedPage;
@@ -19,6 +22,10 @@ use crate::segment::write::{
     ColumnPlan, Layout, Sink, is_readable, ordinal_index, plan_schema, planned_helper, planned_meta,
     write_footer,
 };
+
+fn struct_nulls_id(plan: &ColumnPlan) -> u32 {
+    u32::try_from(plan.children.len()).unwrap_or(u32::MAX).saturating_add(1)
+}
 
 /// Pages of one column, or of a part of one: they begin with row 0.
 #[derive(Debug, Default)]
@@ -75,6 +82,8 @@ pub(super) fn new_tail(
     let mut assign = Assign {
         store,
         runs: runs(pages),
+        // Indexes and keys come behind all data.
+        is_cut: !pages.iter().any(|page| matches!(page.footer.kind, Some(2 | 4))),
         sink: Sink::at(Vec::new(), end),
         words,
         compression: schema.compression,
@@ -82,12 +91,8 @@ pub(super) fn new_tail(
     let mut columns = Vec::with_capacity(plans.len());
     let mut rows = None;
     for plan in &plans {
-        let column = assign.column(plan).map_err(|error| {
-            if error.position().is_some() {
-                return error;
-            }
-            Error::corrupt(format!("the pages of column \"{}\"", plan.name), error).at(&name, end, PART)
-        })?;
+        let column =
+            assign.column(plan, rows).map_err(|error| in_column(error, &plan.name).at(&name, end, PART))?;
         let found = column.num_rows.unwrap_or(0);
         if *rows.get_or_insert(found) != found {
             return Err(Error::corrupt(
@@ -110,6 +115,16 @@ pub(super) fn new_tail(
     sink.finish()
 }
 
+/// An error that says the column it is about, unless it has a place.
+fn in_column(error: Error, name: &str) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupt { expected, found } if error.position().is_none() => {
+            Error::corrupt(format!("{expected} for column \"{name}\""), found)
+        }
+        _ => error,
+    }
+}
+
 /// The page of short keys, if it is of so many rows.
 pub(super) fn short_keys(pages: &[WalkedPage], rows: u64) -> Option<PagePointerPb> {
     let page = pages.iter().rev().find(|page| page.footer.kind == Some(4))?;
@@ -120,6 +135,8 @@ pub(super) fn short_keys(pages: &[WalkedPage], rows: u64) -> Option<PagePointerP
 struct Assign {
     store: Arc<PageStore>,
     runs: VecDeque<Run>,
+    /// Whether the file may end before its last data page.
+    is_cut: bool,
     sink: Sink<Vec<u8>>,
     /// How strings are stored that are in no dictionary, if their pages do not tell.
     words: Encoding,
@@ -127,20 +144,24 @@ struct Assign {
 }
 
 impl Assign {
-    /// Metadata of a column and its parts, whose runs come next.
-    fn column(&mut self, plan: &ColumnPlan) -> Result<ColumnMetaPb> {
+    /// Metadata of a column of `rows` rows, if that is known, and its parts, whose runs come next.
+    fn column(&mut self, plan: &ColumnPlan, rows: Option<u64>) -> Result<ColumnMetaPb> {
+        if let Some(rows) = rows.filter(|rows| self.is_cut && self.runs.is_empty() && *rows > 0) {
+            return self.gone_column(plan, rows);
+        }
         let mut meta = planned_meta(plan);
         match plan.layout {
             Layout::Paged => {
-                self.paged(plan.field_type, &plan.paged.cell, &mut meta)?;
+                self.paged(plan.field_type, &plan.paged.cell, rows, &mut meta)?;
                 meta.children_columns = plan.children.iter().map(planned_meta).collect();
             }
             Layout::List | Layout::Map => {
                 let first_id = if plan.layout == Layout::List { 2 } else { 3 };
                 let items = self.items()?;
-                let mut helpers = vec![self.helper(first_id, FieldType::UnsignedBigInt)?];
+                let mut helpers = vec![self.helper(first_id, FieldType::UnsignedBigInt, rows)?];
                 if plan.is_nullable {
-                    helpers.push(self.helper(first_id.saturating_add(1), FieldType::TinyInt)?);
+                    let rows = helpers.first().and_then(|offsets| offsets.num_rows);
+                    helpers.push(self.helper(first_id.saturating_add(1), FieldType::TinyInt, rows)?);
                 }
                 meta.num_rows = helpers.first().and_then(|offsets| offsets.num_rows);
                 for child in &plan.children {
@@ -149,14 +170,15 @@ impl Assign {
                 meta.children_columns.extend(helpers);
             }
             Layout::Struct => {
+                meta.num_rows = rows;
                 for child in &plan.children {
-                    let part = self.column(child)?;
+                    let part = self.column(child, meta.num_rows)?;
                     meta.num_rows = part.num_rows;
                     meta.children_columns.push(part);
                 }
                 if plan.is_nullable {
-                    let id = u32::try_from(plan.children.len()).unwrap_or(u32::MAX).saturating_add(1);
-                    meta.children_columns.push(self.helper(id, FieldType::TinyInt)?);
+                    let nulls = self.helper(struct_nulls_id(plan), FieldType::TinyInt, meta.num_rows)?;
+                    meta.children_columns.push(nulls);
                 }
             }
             Layout::Variant => {
@@ -173,7 +195,7 @@ impl Assign {
     /// A part of an array or map with so many items; without any it has no pages but a dictionary.
     fn part(&mut self, plan: &ColumnPlan, items: u64) -> Result<ColumnMetaPb> {
         if items > 0 {
-            return self.column(plan);
+            return self.column(plan, Some(items));
         }
         let mut meta = planned_meta(plan);
         meta.num_rows = Some(0);
@@ -194,7 +216,7 @@ impl Assign {
                 let (first_id, has_offsets) = match plan.layout {
                     Layout::List => (2, true),
                     Layout::Map => (3, true),
-                    _ => (u32::try_from(plan.children.len()).unwrap_or(0).saturating_add(1), false),
+                    _ => (struct_nulls_id(plan), false),
                 };
                 if has_offsets {
                     meta.children_columns.push(planned_helper(first_id, FieldType::UnsignedBigInt));
@@ -208,10 +230,69 @@ impl Assign {
         Ok(meta)
     }
 
-    fn helper(&mut self, id: u32, field_type: FieldType) -> Result<ColumnMetaPb> {
+    fn helper(&mut self, id: u32, field_type: FieldType, rows: Option<u64>) -> Result<ColumnMetaPb> {
         let mut meta = planned_helper(id, field_type);
-        self.paged(field_type, &Cell::of_type(field_type, None, None)?, &mut meta)?;
+        self.paged(field_type, &Cell::of_type(field_type, None, None)?, rows, &mut meta)?;
         Ok(meta)
+    }
+
+    /// A column all of whose pages are behind the end of the file.
+    fn gone_column(&mut self, plan: &ColumnPlan, rows: u64) -> Result<ColumnMetaPb> {
+        let mut meta = planned_meta(plan);
+        meta.num_rows = Some(rows);
+        match plan.layout {
+            Layout::Paged | Layout::Variant => {
+                let encoding = plan.encoding.unwrap_or(self.words);
+                meta.encoding = Some(encoding.number());
+                self.index(&[(0, self.gone())], &mut meta)?;
+                meta.children_columns = plan.children.iter().map(planned_meta).collect();
+            }
+            Layout::List | Layout::Map => {
+                for child in &plan.children {
+                    meta.children_columns.push(self.part(child, 0)?);
+                }
+                let first_id = if plan.layout == Layout::List { 2 } else { 3 };
+                meta.children_columns.push(self.gone_helper(first_id, FieldType::UnsignedBigInt, rows)?);
+                if plan.is_nullable {
+                    let id = first_id.saturating_add(1);
+                    meta.children_columns.push(self.gone_helper(id, FieldType::TinyInt, rows)?);
+                }
+            }
+            Layout::Struct => {
+                for child in &plan.children {
+                    meta.children_columns.push(self.gone_column(child, rows)?);
+                }
+                if plan.is_nullable {
+                    let nulls = self.gone_helper(struct_nulls_id(plan), FieldType::TinyInt, rows)?;
+                    meta.children_columns.push(nulls);
+                }
+            }
+        }
+        Ok(meta)
+    }
+
+    fn gone_helper(&mut self, id: u32, field_type: FieldType, rows: u64) -> Result<ColumnMetaPb> {
+        let mut meta = planned_helper(id, field_type);
+        meta.num_rows = Some(rows);
+        self.index(&[(0, self.gone())], &mut meta)?;
+        Ok(meta)
+    }
+
+    /// No page, where the next one would have been.
+    fn gone(&self) -> PagePointer {
+        PagePointer { offset: self.store.pages_end, size: 0 }
+    }
+
+    /// Gives a column an ordinal index of its pages and their first rows.
+    fn index(&mut self, pages: &[(u64, PagePointer)], meta: &mut ColumnMetaPb) -> Result<()> {
+        if let Some(root_page) = ordinal_index(pages, &mut self.sink)? {
+            meta.indexes.push(ColumnIndexPb {
+                kind: Some(1),
+                ordinal_index: Some(OrdinalIndexPb { root_page: Some(root_page) }),
+                ..ColumnIndexPb::default()
+            });
+        }
+        Ok(())
     }
 
     /// How many items the rows of the next run, of offsets, have: its last page knows.
@@ -221,10 +302,21 @@ impl Assign {
             .ok_or_else(|| Error::corrupt("pages of offsets", "pages that do not say where items end"))
     }
 
-    /// Takes the next run for a column with pages.
-    fn paged(&mut self, field_type: FieldType, cell: &Cell, meta: &mut ColumnMetaPb) -> Result<()> {
-        let mut run =
-            self.runs.pop_front().ok_or_else(|| Error::corrupt("more pages", "the end of the file"))?;
+    /// Takes the next run for a column with pages, of `rows` rows if that is known.
+    fn paged(
+        &mut self,
+        field_type: FieldType,
+        cell: &Cell,
+        rows: Option<u64>,
+        meta: &mut ColumnMetaPb,
+    ) -> Result<()> {
+        let Some(mut run) = self.runs.pop_front() else {
+            let Some(rows) = rows.filter(|rows| self.is_cut && *rows > 0) else {
+                return Err(Error::corrupt("pages", "the end of the file"));
+            };
+            meta.num_rows = Some(rows);
+            return self.index(&[(0, self.gone())], meta);
+        };
         if run.pages.is_empty() {
             return Err(Error::corrupt("data pages", "a dictionary page"));
         }
@@ -233,21 +325,34 @@ impl Assign {
             run.dictionary = self.runs.pop_front().and_then(|next| next.dictionary);
         }
         let compression = self.find_codec(&run)?;
-        let encoding = self.find_encoding(&run, field_type, cell, compression)?;
+        let is_last = self.is_cut && self.runs.is_empty();
+        let encoding = match self.find_encoding(&run, field_type, cell, compression) {
+            // Its dictionary would have come next.
+            Err(_) if is_last && cell.width().is_none() && self.has_codes(&run, compression) => {
+                Encoding::Dict
+            }
+            found => found?,
+        };
         meta.encoding = Some(encoding.number());
         meta.compression = Some(compression.number());
         meta.dict_page = run.dictionary.map(PagePointer::message);
         meta.num_rows = Some(run.rows());
-        let pages: Vec<(u64, PagePointer)> =
+        let mut pages: Vec<(u64, PagePointer)> =
             run.pages.iter().map(|(footer, pointer)| (footer.first_ordinal.unwrap_or(0), *pointer)).collect();
-        if let Some(root_page) = ordinal_index(&pages, &mut self.sink)? {
-            meta.indexes.push(ColumnIndexPb {
-                kind: Some(1),
-                ordinal_index: Some(OrdinalIndexPb { root_page: Some(root_page) }),
-                ..ColumnIndexPb::default()
-            });
+        if let Some(rows) = rows.filter(|rows| is_last && *rows > run.rows()) {
+            meta.num_rows = Some(rows);
+            pages.push((run.rows(), self.gone()));
         }
-        Ok(())
+        self.index(&pages, meta)
+    }
+
+    /// Whether a page begins as one of codes does.
+    fn has_codes(&self, run: &Run, compression: Compression) -> bool {
+        let inner = Encoding::Dict.number().to_le_bytes();
+        run.pages.iter().any(|(_, pointer)| {
+            let page = self.store.read(*pointer, PageKind::Data, compression);
+            page.is_ok_and(|page| page.body.starts_with(&inner))
+        })
     }
 
     /// The codec of the first page that has one.
