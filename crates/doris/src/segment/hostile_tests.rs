@@ -241,6 +241,7 @@ fn offsets_that_are_null_are_one_finding() {
         "{text}"
     );
     assert_eq!(report.findings[0].rows, Some(0..rows));
+    assert!(text.starts_with("file: segment data page at byte 0: expected"), "{text}");
 }
 
 /// One row of an array whose items are all null: in a struct of so many fields, each of which would be made.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::READ_AHEAD_BYTES;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, ErrorKind, Result, RowRanges};
 
 use super::decode::{DecodedPage, Form};
 use super::page::{PageKind, PagePointer};
@@ -50,7 +50,7 @@ pub(crate) struct PageCursor {
     current: Option<DecodedPage>,
     ahead: VecDeque<(PagePointer, Bytes)>,
     /// What was found out about pages that were probed; `None` for good ones.
-    probed: HashMap<usize, Option<String>>,
+    probed: HashMap<usize, Option<Error>>,
 }
 
 impl PageCursor {
@@ -216,8 +216,8 @@ impl PageCursor {
                 break;
             }
             covered = page.rows.end;
-            if let Some(message) = self.probe_page(number) {
-                damages.push((page.rows.clone(), Error::invalid(message)));
+            if let Some(error) = self.probe_page(number) {
+                damages.push((page.rows.clone(), error));
             }
         }
         if covered < rows.end {
@@ -227,9 +227,9 @@ impl PageCursor {
         damages
     }
 
-    fn probe_page(&mut self, number: usize) -> Option<String> {
+    fn probe_page(&mut self, number: usize) -> Option<Error> {
         if let Some(known) = self.probed.get(&number) {
-            return known.clone();
+            return known.as_ref().map(same_error);
         }
         let column = Arc::clone(&self.column);
         let check = || {
@@ -243,10 +243,27 @@ impl PageCursor {
                 self.current = Some(page);
                 None
             }
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(error),
         };
-        self.probed.insert(number, damage.clone());
-        damage
+        let said = damage.as_ref().map(same_error);
+        self.probed.insert(number, damage);
+        said
+    }
+}
+
+/// The same error once more: what is found out about a page once is said of all its rows.
+fn same_error(error: &Error) -> Error {
+    let copy = match error.kind() {
+        ErrorKind::Corrupt { expected, found } => Error::corrupt(expected, found),
+        ErrorKind::Unsupported { feature } => Error::unsupported(feature),
+        ErrorKind::LimitExceeded { limit, max, found } => {
+            Error::new(ErrorKind::LimitExceeded { limit, max: *max, found: *found })
+        }
+        _ => return Error::invalid(error.to_string()),
+    };
+    match error.position() {
+        Some(position) => copy.at(&position.path, position.offset, position.part),
+        None => copy,
     }
 }
 

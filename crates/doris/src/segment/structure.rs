@@ -158,8 +158,8 @@ impl Walk<'_> {
     /// A column that serves an index, of so many values as what it is an index of has.
     fn index(&mut self, owner: Owner, index: &IndexedColumnMeta, what: &'static str, expected: Option<u64>) {
         if let Some(expected) = expected.filter(|expected| *expected != index.num_values) {
-            let found = format!("{} values in the pages of kind \"{what}\"", index.num_values);
-            (self.failed)(Error::corrupt(expected.to_string(), found).at(
+            let said = format!("an index of {expected} values ({what})");
+            (self.failed)(Error::corrupt(said, index.num_values).at(
                 self.segment.name(),
                 self.segment.metadata.footer_start,
                 FOOTER_PART,
