@@ -98,6 +98,24 @@ impl Error {
         self
     }
 
+    /// The same error once more, for one that is kept and given to everybody who asks. What Arrow said becomes its words.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let kind = match self.kind() {
+            ErrorKind::Corrupt { expected, found } => {
+                ErrorKind::Corrupt { expected: expected.clone(), found: found.clone() }
+            }
+            ErrorKind::Unsupported { feature } => ErrorKind::Unsupported { feature: feature.clone() },
+            ErrorKind::LimitExceeded { limit, max, found } => {
+                ErrorKind::LimitExceeded { limit, max: *max, found: *found }
+            }
+            ErrorKind::InvalidInput(message) => ErrorKind::InvalidInput(message.clone()),
+            ErrorKind::Io(error) => ErrorKind::Io(io::Error::new(error.kind(), error.to_string())),
+            ErrorKind::Arrow(error) => ErrorKind::InvalidInput(error.to_string()),
+        };
+        Self(Box::new((kind, self.position().cloned())))
+    }
+
     /// Whether the data is to blame (and not the call, the machine or this build).
     pub fn is_damage(&self) -> bool {
         matches!(self.kind(), ErrorKind::Corrupt { .. } | ErrorKind::LimitExceeded { .. })
@@ -220,6 +238,21 @@ mod tests {
     fn keeps_the_first_position() {
         let error = Error::invalid("x").at("a", 1, "p").at("b", 2, "q");
         assert_eq!(error.position().map(|p| (&*p.path, p.offset, p.part)), Some(("a", 1, "p")));
+    }
+
+    #[test]
+    fn is_given_again_with_the_same_words() {
+        for error in [
+            Error::corrupt("1", "2").at("f", 3, "p"),
+            Error::unsupported("x").at("f", 0, ""),
+            Error::invalid("y"),
+            Error::from(io::Error::new(io::ErrorKind::NotFound, "gone")).at("f", 0, ""),
+            Error::from(ArrowError::ComputeError("z".to_string())),
+            Error::new(ErrorKind::LimitExceeded { limit: "l", max: 1, found: 2 }),
+        ] {
+            assert_eq!(error.again().to_string(), error.to_string());
+            assert_eq!(error.again().is_damage(), error.is_damage());
+        }
     }
 
     #[test]
