@@ -113,7 +113,10 @@ impl OpenArgs {
             None => (None, None),
         };
         let segments = (!self.segment.is_empty()).then(|| self.segment.clone());
-        let doris = DorisOptions::default().with_schema(tablet_schema).with_hidden(self.hidden);
+        let doris = DorisOptions::default()
+            .with_schema(tablet_schema)
+            .with_hidden(self.hidden)
+            .with_tablet(self.tablet.clone());
         let doris = self
             .variant_path
             .iter()

@@ -39,7 +39,7 @@ fn cases(root: &Path) -> Vec<(String, PathBuf)> {
 }
 
 fn folder(case: &Path) -> TabletFolder {
-    let mut found = find_tablets(case, &Limits::default()).unwrap();
+    let mut found = find_tablets(case, &Limits::default()).unwrap().tablets;
     assert_eq!(found.len(), 1, "{}", case.display());
     found.remove(0)
 }

@@ -52,7 +52,7 @@ fn write(target: &Path, model: &TableModel, options: &TabletWriteOptions, loads:
 }
 
 fn open(target: &Path, as_of: Option<i64>) -> TabletReader {
-    let folders = find_tablets(target, &Limits::default()).unwrap();
+    let folders = find_tablets(target, &Limits::default()).unwrap().tablets;
     assert_eq!(folders.len(), 1);
     let reader = TabletReader::open(&folders[0], &TabletOptions::default().with_as_of(as_of)).unwrap();
     let report = reader.verify(VerifyDepth::Values, &Silent).unwrap();
@@ -448,7 +448,7 @@ fn golden_tablets_are_written_again() {
     let Some(root) = support::goldens() else { return };
     let mut written = 0;
     for case in std::fs::read_dir(root.join("tablet")).unwrap().map(|entry| entry.unwrap().path()) {
-        let folders = find_tablets(&case, &Limits::default()).unwrap();
+        let folders = find_tablets(&case, &Limits::default()).unwrap().tablets;
         let options = TabletOptions::default().with_hidden(true);
         let original = TabletReader::open(&folders[0], &options).unwrap();
         let schema = original.meta().schema.clone();
@@ -460,7 +460,8 @@ fn golden_tablets_are_written_again() {
         }
         writer.finish().unwrap();
         let copy =
-            TabletReader::open(&find_tablets(&target, &Limits::default()).unwrap()[0], &options).unwrap();
+            TabletReader::open(&find_tablets(&target, &Limits::default()).unwrap().tablets[0], &options)
+                .unwrap();
         let all = |reader: &TabletReader| {
             let all = concat_batches(&reader.schema(), &batches(reader.scan()).unwrap()).unwrap();
             let format = arrow_cast::display::FormatOptions::default();

@@ -381,7 +381,7 @@ pub fn tablet_round_trip(bytes: &[u8], parent: &Path) {
     }
     let summary = writer.finish().unwrap_or_else(|error| panic!("{error}: {:?}", table.schema));
     assert_eq!(summary.version, 1 + loads as i64);
-    let folders = find_tablets(&target, &Limits::default()).expect("a folder");
+    let folders = find_tablets(&target, &Limits::default()).expect("a folder").tablets;
     assert_eq!(folders.len(), 1);
     assert_eq!(folders[0].path, summary.folder);
     let reader = TabletReader::open(&folders[0], &TabletOptions::default().with_hidden(true))

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::new_null_array;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::dataset::OnDamage;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
@@ -36,6 +37,7 @@ pub struct SegmentReaderOptions {
     schema: Option<Arc<TabletSchema>>,
     hidden: bool,
     variant_paths: Vec<(String, String)>,
+    json_paths: Vec<(String, String)>,
     verify_checksums: bool,
     limits: Limits,
 }
@@ -47,6 +49,7 @@ impl Default for SegmentReaderOptions {
             schema: None,
             hidden: false,
             variant_paths: Vec::new(),
+            json_paths: Vec::new(),
             verify_checksums: true,
             limits: Limits::default(),
         }
@@ -93,6 +96,12 @@ impl SegmentReaderOptions {
 }
 
 impl SegmentReaderOptions {
+    /// Paths of VARIANT columns that are JSON text whatever the file has: segments of one tablet must agree.
+    pub(crate) fn with_json_paths(mut self, paths: Vec<(String, String)>) -> Self {
+        self.json_paths = paths;
+        self
+    }
+
     pub(super) fn schema(&self) -> Option<&TabletSchema> {
         self.schema.as_deref()
     }
@@ -181,6 +190,12 @@ impl SegmentReader {
         &self.0
     }
 
+    /// Whether a column is a path of a VARIANT in the type that the file keeps it in, and not as JSON text.
+    pub(crate) fn is_typed_path(&self, column: usize) -> bool {
+        let column = self.0.columns.get(column).map(|output| &output.column);
+        !matches!(column, None | Some(Column::VariantPath(..) | Column::Constant(..)))
+    }
+
     /// The rows that can match a predicate, as far as the indexes know.
     ///
     /// # Errors
@@ -229,7 +244,7 @@ fn build_columns(
         }
     }
     for (column, path) in &options.variant_paths {
-        columns.push(path_column(&columns, column, path)?);
+        columns.push(path_column(&columns, column, path, options)?);
     }
     Ok(columns)
 }
@@ -279,20 +294,37 @@ fn named_column(
 }
 
 /// `column['path']`
-fn path_column(columns: &[(Field, OutputColumn)], name: &str, path: &str) -> Result<(Field, OutputColumn)> {
+fn path_column(
+    columns: &[(Field, OutputColumn)],
+    name: &str,
+    path: &str,
+    options: &SegmentReaderOptions,
+) -> Result<(Field, OutputColumn)> {
     let found = columns
         .iter()
         .find(|(field, _)| field.name() == name)
         .map(|(_, output)| (&output.column, output.unique_id));
-    let Some((Column::Variant(variant), unique_id)) = found else {
-        return Err(Error::invalid(format!(
-            "there is no VARIANT column \"{name}\" to take ['{path}'] out of"
-        )));
-    };
     let keys: Vec<String> = path.split('.').map(str::to_string).collect();
-    let column = match variant.typed(&keys) {
-        Some(typed) => typed.clone(),
-        None => Column::VariantPath(Arc::clone(variant), keys),
+    let is_declared = |id: i32| {
+        let mut declared = options.schema().into_iter().flat_map(|schema| &schema.columns);
+        declared.any(|column| column.unique_id == id && column.type_name.eq_ignore_ascii_case("VARIANT"))
+    };
+    let is_json = options.json_paths.iter().any(|(column, json)| column == name && json == path);
+    let (column, unique_id) = match found {
+        Some((Column::Variant(variant), id)) => match variant.typed(&keys) {
+            Some(typed) if !is_json => (typed.clone(), id),
+            _ => (Column::VariantPath(Arc::clone(variant), keys), id),
+        },
+        // A column that was added after the file was written has no paths.
+        Some((Column::Constant(..), id)) if is_declared(id) => {
+            let none = new_null_array(&DataType::Utf8View, 1);
+            (Column::Constant(Arc::new(Ok(none)), DataType::Utf8View), id)
+        }
+        _ => {
+            return Err(Error::invalid(format!(
+                "there is no VARIANT column \"{name}\" to take ['{path}'] out of"
+            )));
+        }
     };
     let full = format!("{name}['{path}']");
     let field = Field::new(&full, column.arrow(), true);

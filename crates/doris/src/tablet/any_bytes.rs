@@ -21,7 +21,7 @@ fn follow(meta: &TabletMeta) -> Result<()> {
     let mut columns = Columns { schema: &meta.schema, rowsets: &rowsets, dropped: Vec::new() };
     for rowset in &rowsets {
         if let Some(conditions) = &rowset.delete_predicate {
-            delete_predicate::keeps(conditions, &mut columns)?;
+            delete_predicate::keeps(rowset, conditions, &mut columns)?;
         }
         for segment in 0..rowset.num_segments.min(4) {
             meta.deleted.rows(&rowset.id, segment, newest);

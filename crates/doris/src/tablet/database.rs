@@ -73,7 +73,11 @@ fn tablet_key(key: &[u8]) -> Option<(i64, String)> {
 fn add_rowset(value: &[u8], tablets: &mut BTreeMap<i64, StoredTablet>) -> Result<()> {
     let rowset: RowsetMetaPb = messages::parse(value, "RowsetMetaPB")?;
     let tablet = rowset.tablet_id.and_then(|id| tablets.get_mut(&id));
-    if let Some(StoredTablet { message, .. }) = tablet {
+    // One that was dropped and made again has another uid, and nothing to do with what is left of the first.
+    let is_of = |tablet: &&mut StoredTablet| {
+        tablet.message.tablet_uid.zip(rowset.tablet_uid).is_none_or(|(tablet, rowset)| tablet == rowset)
+    };
+    if let Some(StoredTablet { message, .. }) = tablet.filter(is_of) {
         let is_same = |known: &RowsetMetaPb| {
             (known.rowset_id, &known.rowset_id_v2) == (rowset.rowset_id, &rowset.rowset_id_v2)
         };
@@ -109,7 +113,8 @@ mod tests {
     use prost::Message;
 
     use super::*;
-    use crate::tablet::meta::open_header;
+    use crate::tablet::header::open_header;
+    use crate::tablet::messages::UniqueIdPb;
     use crate::tablet::{TabletFolder, TabletOptions, TabletReader, find_tablets};
 
     fn put(key: &[u8], value: &[u8]) -> Vec<u8> {
@@ -127,6 +132,19 @@ mod tests {
         let mut records = Vec::new();
         let mut newest = message.rs_metas.pop().unwrap();
         newest.tablet_id = Some(id);
+        message.tablet_uid = Some(UniqueIdPb { hi: Some(1), lo: Some(2) });
+        newest.tablet_uid = message.tablet_uid;
+        // What is left of a tablet that had this id before.
+        let next = newest.end_version.map(|version| version + 1);
+        let left = RowsetMetaPb {
+            rowset_id: Some(78),
+            rowset_id_v2: None,
+            tablet_uid: Some(UniqueIdPb { hi: Some(9), lo: Some(9) }),
+            start_version: next,
+            end_version: next,
+            ..newest.clone()
+        };
+        records.push((b"rst_0000000000000009-0000000000000009_x".to_vec(), left.encode_to_vec()));
         records.push((b"rst_0000000000000001-0000000000000002_x".to_vec(), newest.encode_to_vec()));
         // One that is known already, and one that is not yet visible.
         let mut known = message.rs_metas[0].clone();
@@ -163,11 +181,9 @@ mod tests {
         let Some(goldens) = pilaster_testing::goldens("doris") else { return };
         let limits = Limits::default();
         let (mut count, mut deletes) = (0, 0);
-        for original in find_tablets(&goldens.join("tablet/unique_mow"), &limits)
-            .into_iter()
-            .chain(find_tablets(&goldens.join("tablet/aggregate"), &limits))
-            .flatten()
-        {
+        for name in ["unique_mow", "aggregate"] {
+            let original =
+                find_tablets(&goldens.join("tablet").join(name), &limits).unwrap().tablets.remove(0);
             let root = tempfile::tempdir().unwrap();
             let header = original.files.iter().find(|(name, _)| name.ends_with(".hdr")).unwrap().1;
             let header = std::fs::read(header).unwrap();
@@ -184,6 +200,8 @@ mod tests {
             std::fs::create_dir_all(&database).unwrap();
             write(&database, &records(message));
             let found = find_tablets(root.path(), &limits).unwrap();
+            assert_eq!(found.findings, []);
+            let found = found.tablets;
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].path, folder);
             assert_eq!(rows(&found[0]), rows(&original));

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer};
 const KEYS_TYPES: &[&str] = &["DUP_KEYS", "UNIQUE_KEYS", "AGG_KEYS"];
 const ROWSET_TYPES: &[&str] = &["ALPHA_ROWSET", "BETA_ROWSET"];
 const ROWSET_STATES: &[&str] = &["PREPARED", "COMMITTED", "VISIBLE"];
+const TABLET_STATES: &[&str] = &["PB_NOTREADY", "PB_RUNNING", "PB_TOMBSTONED", "PB_STOPPED", "PB_SHUTDOWN"];
+const TABLET_ROLES: &[&str] = &["TABLET_ROLE_DATA", "TABLET_ROLE_ROW_BINLOG"];
 const ENCRYPTIONS: &[&str] = &["PLAINTEXT", "AES_256_CTR", "SM4_128_CTR"];
 
 #[derive(Deserialize)]
@@ -38,6 +40,14 @@ pub(super) fn rowset_type<'de, D: Deserializer<'de>>(input: D) -> Result<Option<
 
 pub(super) fn rowset_state<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i32>, D::Error> {
     named(input, ROWSET_STATES)
+}
+
+pub(super) fn tablet_state<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i32>, D::Error> {
+    named(input, TABLET_STATES)
+}
+
+pub(super) fn tablet_role<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i32>, D::Error> {
+    named(input, TABLET_ROLES)
 }
 
 pub(super) fn encryption<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i32>, D::Error> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::json;
+use crate::messages::PathInfoPb;
 
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
 #[serde(default)]
@@ -25,7 +26,7 @@ pub(crate) struct TabletMetaPb {
     #[prost(int64, optional, tag = "7")]
     pub cumulative_layer_point: Option<i64>,
     #[prost(int32, optional, tag = "8")]
-    #[serde(skip)]
+    #[serde(deserialize_with = "json::tablet_state")]
     pub tablet_state: Option<i32>,
     #[prost(message, optional, tag = "9")]
     pub schema: Option<TabletSchemaPb>,
@@ -52,6 +53,11 @@ pub(crate) struct TabletMetaPb {
     #[prost(int32, optional, tag = "34")]
     #[serde(deserialize_with = "json::encryption")]
     pub encryption_algorithm: Option<i32>,
+    #[prost(int32, optional, tag = "36")]
+    #[serde(deserialize_with = "json::tablet_role")]
+    pub tablet_role: Option<i32>,
+    #[prost(int64, optional, tag = "1000")]
+    pub index_id: Option<i64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
@@ -173,6 +179,9 @@ pub(crate) struct ColumnPb {
     pub children_columns: Vec<ColumnPb>,
     #[prost(bool, optional, tag = "19")]
     pub result_is_nullable: Option<bool>,
+    #[prost(message, optional, tag = "20")]
+    #[serde(skip)]
+    pub column_path_info: Option<PathInfoPb>,
     #[prost(int32, optional, tag = "24")]
     pub be_exec_version: Option<i32>,
     #[prost(int32, optional, tag = "25")]

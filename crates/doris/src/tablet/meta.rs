@@ -1,28 +1,21 @@
 //! The metadata of a tablet: its schema, its rowsets and the versions they hold.
-//!
-//! ```text
-//! .hdr = u64 0 | u32 version 1 | u64 file length | u32 0 | u64 message length | u32 Adler-32 of the message | u32 0 | TabletMetaPB
-//! old  = u32 file length | u32 checksum | u32 message length | u32 Adler-32 | u32 0 | TabletMetaPB
-//! ```
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::fmt;
 
 use pilaster_core::{Error, Limits, Result};
-use roaring::RoaringBitmap;
 
-use super::messages::{
-    ColumnPb, DeleteBitmapPb, DeletePredicatePb, RowsetMetaPb, TabletMetaPb, TabletSchemaPb,
-};
-use super::schema_message;
+use super::deleted::DeletedRows;
+use super::header::open_header;
+use super::messages::{DeletePredicatePb, RowsetMetaPb, TabletMetaPb, TabletSchemaPb};
+use super::schema_message::parse_schema;
 use crate::messages;
-use crate::schema::{KeysType, SEQUENCE_COLUMN, SchemaColumn, TabletSchema};
+use crate::schema::TabletSchema;
 
-pub(super) const NEW_HEADER_BYTES: usize = 40;
-const OLD_HEADER_BYTES: usize = 20;
 pub(super) const STATE_VISIBLE: i32 = 2;
 pub(super) const ROWSET_BETA: i32 = 1;
-/// Segment numbers from here on are marks in a delete bitmap, and no segments.
-const FIRST_MARK: u32 = 0xffff_fffe;
+/// `TabletMetaPB.tablet_role` of a tablet with the changes of another one's rows.
+const ROLE_ROW_BINLOG: i32 = 1;
 
 /// So many segments no rowset has: Doris ends a load at a thousand unless told otherwise.
 const MAX_SEGMENTS: u32 = 100_000;
@@ -37,13 +30,64 @@ pub struct TabletMeta {
     pub table_id: i64,
     /// Id of the partition.
     pub partition_id: i64,
-    /// The current schema.
+    /// Id of the index (the base table, or a rollup), where the metadata says.
+    pub index_id: Option<i64>,
+    /// A number that tells the indexes of a table apart: drawn at random for each.
+    pub schema_hash: Option<i32>,
+    /// Whether it is in service.
+    pub state: TabletState,
+    /// Whether its rows are the changes of another tablet's rows.
+    pub is_binlog: bool,
+    /// The current schema: that of the largest version, of the tablet's own and those its rowsets were written with.
     pub schema: TabletSchema,
+    /// How often that was changed.
+    pub schema_version: i32,
     /// Rowsets that make up the tablet.
     pub rowsets: Vec<RowsetMeta>,
     /// Rowsets that others have replaced.
     pub stale_rowsets: Vec<RowsetMeta>,
     pub(crate) deleted: DeletedRows,
+}
+
+/// Whether a tablet is in service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TabletState {
+    /// It is being filled by a schema change, a rollup or a clone.
+    NotReady,
+    /// It answers queries.
+    Running,
+    /// It has lost rowsets, and is to be dropped.
+    Tombstoned,
+    /// It is being dropped.
+    Stopped,
+    /// It is dropped, or another one took its place.
+    Shutdown,
+}
+
+impl TabletState {
+    /// A state that is not said is that of a tablet in service.
+    fn parse(number: Option<i32>) -> Result<Self> {
+        Ok(match number {
+            Some(0) => Self::NotReady,
+            None | Some(1) => Self::Running,
+            Some(2) => Self::Tombstoned,
+            Some(3) => Self::Stopped,
+            Some(4) => Self::Shutdown,
+            Some(other) => return Err(Error::corrupt("the state of a tablet, 0 to 4", other)),
+        })
+    }
+}
+
+impl fmt::Display for TabletState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotReady => "NOTREADY",
+            Self::Running => "RUNNING",
+            Self::Tombstoned => "TOMBSTONED",
+            Self::Stopped => "STOPPED",
+            Self::Shutdown => "SHUTDOWN",
+        })
+    }
 }
 
 /// A rowset: what one load or one compaction wrote.
@@ -62,53 +106,17 @@ pub struct RowsetMeta {
     pub num_rows: u64,
     /// The number of rows of each segment, where it is known.
     pub segment_rows: Vec<u64>,
+    /// Bytes of its files, as the metadata says.
+    pub bytes: u64,
+    /// When it was made, in seconds since 1970.
+    pub creation_time: Option<i64>,
     /// Whether its segments are in object storage.
     pub is_remote: bool,
     pub(crate) delete_predicate: Option<DeletePredicatePb>,
     /// The schema it was written with, if it says.
     pub schema: Option<TabletSchema>,
-}
-
-/// Rows that newer rowsets replaced: by rowset and segment, with the version that replaced them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DeletedRows(HashMap<(String, u32), Vec<(i64, RoaringBitmap)>>);
-
-impl DeletedRows {
-    fn parse(message: &DeleteBitmapPb) -> Result<Self> {
-        let count = message.rowset_ids.len();
-        let counts =
-            [message.segment_ids.len(), message.versions.len(), message.segment_delete_bitmaps.len()];
-        if counts != [count; 3] {
-            return Err(Error::corrupt(
-                format!("{count} entries in each list of the delete bitmap"),
-                format!("{counts:?}"),
-            ));
-        }
-        let mut deleted = Self::default();
-        let places = message.rowset_ids.iter().zip(&message.segment_ids);
-        for ((rowset, segment), (version, bytes)) in
-            places.zip(message.versions.iter().zip(&message.segment_delete_bitmaps))
-        {
-            // Version 0 is of loads that were never finished.
-            if *segment >= FIRST_MARK || *version == 0 {
-                continue;
-            }
-            let bitmap = RoaringBitmap::deserialize_from(bytes.as_slice())
-                .map_err(|error| Error::corrupt("a roaring bitmap of deleted rows", error))?;
-            deleted.0.entry((rowset.clone(), *segment)).or_default().push((*version, bitmap));
-        }
-        Ok(deleted)
-    }
-
-    /// The rows of a segment that are gone at `version`.
-    pub fn rows(&self, rowset: &str, segment: u32, version: i64) -> RoaringBitmap {
-        let entries = self.0.get(&(rowset.to_string(), segment));
-        entries
-            .into_iter()
-            .flatten()
-            .filter(|(at, _)| *at <= version)
-            .fold(RoaringBitmap::new(), |all, (_, rows)| all | rows)
-    }
+    /// How often that had been changed.
+    pub schema_version: i32,
 }
 
 impl RowsetMeta {
@@ -148,14 +156,27 @@ impl TabletMeta {
         if meta.encryption_algorithm.unwrap_or(0) != 0 {
             return Err(Error::unsupported("an encrypted tablet"));
         }
-        let mut schema = parse_schema(&messages::required(meta.schema, "schema")?)?;
+        let own = messages::required(meta.schema, "schema")?;
+        let rowsets = parse_rowsets(&meta.rs_metas)?;
+        let (mut schema, mut schema_version) = (parse_schema(&own)?, version_of(&own));
+        // A column added or dropped without rewriting is known to the rowsets written since, and not to the tablet.
+        for rowset in &rowsets {
+            if let Some(newer) = rowset.schema.as_ref().filter(|_| rowset.schema_version > schema_version) {
+                (schema, schema_version) = (newer.clone(), rowset.schema_version);
+            }
+        }
         schema.merge_on_write = meta.enable_unique_key_merge_on_write.unwrap_or(false);
         Ok(Self {
             tablet_id: messages::required(meta.tablet_id, "tablet_id")?,
             table_id: meta.table_id.unwrap_or(0),
             partition_id: meta.partition_id.unwrap_or(0),
+            index_id: meta.index_id.filter(|id| *id > 0),
+            schema_hash: meta.schema_hash,
+            state: TabletState::parse(meta.tablet_state)?,
+            is_binlog: meta.tablet_role == Some(ROLE_ROW_BINLOG),
             schema,
-            rowsets: parse_rowsets(&meta.rs_metas)?,
+            schema_version,
+            rowsets,
             stale_rowsets: parse_rowsets(&meta.stale_rs_metas)?,
             deleted: DeletedRows::parse(&meta.delete_bitmap.unwrap_or_default())?,
         })
@@ -171,13 +192,15 @@ impl TabletMeta {
     }
 
     /// The rowsets that together hold all versions from 0 to `version`: as few as possible, replaced ones only where
-    /// needed, oldest first.
+    /// needed, oldest first. Of a merge-on-write tablet replaced ones are of no use: which of their rows were replaced is
+    /// not kept.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if no rowsets end with this version or there is a gap.
     pub fn rowsets_at(&self, version: i64) -> Result<Vec<&RowsetMeta>> {
         let current: Vec<_> = self.rowsets.iter().collect();
-        let all: Vec<_> = self.rowsets.iter().chain(&self.stale_rowsets).collect();
+        let stale = self.stale_rowsets.iter().filter(|_| !self.schema.merge_on_write);
+        let all: Vec<_> = self.rowsets.iter().chain(stale).collect();
         chain(&current, version).or_else(|| chain(&all, version)).ok_or_else(|| {
             let mut ends: Vec<_> = reached(&all, i64::MAX).into_keys().filter(|end| *end >= 0).collect();
             ends.sort_unstable();
@@ -225,58 +248,8 @@ fn chain<'a>(rowsets: &[&'a RowsetMeta], last: i64) -> Option<Vec<&'a RowsetMeta
     Some(chain)
 }
 
-/// The message of a `.hdr` file, its length and checksum compared.
-pub(super) fn open_header(hdr: &[u8]) -> Result<&[u8]> {
-    let cut = || Error::corrupt("a tablet header", format!("a file of {} bytes", hdr.len()));
-    let word = |at: usize| {
-        hdr.get(at..)
-            .and_then(|rest| rest.first_chunk::<4>())
-            .map(|four| u32::from_le_bytes(*four))
-            .ok_or_else(cut)
-    };
-    let long = |at: usize| {
-        hdr.get(at..)
-            .and_then(|rest| rest.first_chunk::<8>())
-            .map(|eight| u64::from_le_bytes(*eight))
-            .ok_or_else(cut)
-    };
-    let (file_length, length, checksum, start) = if long(0)? == 0 {
-        (long(12)?, long(24)?, word(32)?, NEW_HEADER_BYTES)
-    } else {
-        (u64::from(word(0)?), u64::from(word(8)?), word(12)?, OLD_HEADER_BYTES)
-    };
-    if file_length != hdr.len() as u64 {
-        return Err(Error::corrupt(format!("a file of {file_length} bytes"), format!("{} bytes", hdr.len())));
-    }
-    let message = hdr.get(start..).unwrap_or_default();
-    if message.len() as u64 != length {
-        return Err(Error::corrupt(
-            format!("a message of {length} bytes"),
-            format!("{} bytes", message.len()),
-        ));
-    }
-    let computed = adler32(message);
-    if computed != checksum {
-        return Err(Error::corrupt(format!("checksum {checksum:#010x}"), format!("{computed:#010x}")));
-    }
-    Ok(message)
-}
-
-/// The checksum of zlib: two sums modulo the largest prime below 2^16.
-pub(super) fn adler32(bytes: &[u8]) -> u32 {
-    const MODULUS: u32 = 65_521;
-    /// So many bytes can be added before the larger sum overflows.
-    const STRIDE: usize = 5552;
-    let (mut a, mut b) = (1u32, 0u32);
-    for chunk in bytes.chunks(STRIDE) {
-        for byte in chunk {
-            a = a.wrapping_add(u32::from(*byte));
-            b = b.wrapping_add(a);
-        }
-        a %= MODULUS;
-        b %= MODULUS;
-    }
-    b << 16 | a
+fn version_of(schema: &TabletSchemaPb) -> i32 {
+    schema.schema_version.unwrap_or(0)
 }
 
 fn parse_rowsets(messages: &[RowsetMetaPb]) -> Result<Vec<RowsetMeta>> {
@@ -312,72 +285,12 @@ fn parse_rowset(message: &RowsetMetaPb) -> Result<RowsetMeta> {
         )?,
         num_rows: u64::try_from(message.num_rows.unwrap_or(0)).unwrap_or(0),
         segment_rows: message.num_segment_rows.iter().map(|rows| u64::try_from(*rows).unwrap_or(0)).collect(),
+        bytes: message.total_disk_size.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
+        creation_time: message.creation_time,
         is_remote: message.resource_id.as_ref().is_some_and(|id| !id.is_empty()),
         delete_predicate: message.delete_predicate.clone(),
         schema: message.tablet_schema.as_ref().map(parse_schema).transpose()?,
-    })
-}
-
-fn parse_schema(message: &TabletSchemaPb) -> Result<TabletSchema> {
-    let schema = TabletSchema {
-        keys_type: match message.keys_type.unwrap_or(0) {
-            0 => KeysType::Duplicate,
-            1 => KeysType::Unique,
-            2 => KeysType::Aggregate,
-            other => return Err(Error::corrupt("a keys type of 0, 1 or 2", other)),
-        },
-        columns: message.column.iter().map(parse_column).collect::<Result<_>>()?,
-        num_short_key_columns: usize::try_from(message.num_short_key_columns.unwrap_or(0)).unwrap_or(0),
-        merge_on_write: false,
-        cluster_key_uids: message.cluster_key_uids.clone(),
-        ..schema_message::storage_of(message)
-    };
-    check_groups(&schema)?;
-    Ok(schema)
-}
-
-/// That every group has its sequence column, no column belongs to two, and none is a key.
-fn check_groups(schema: &TabletSchema) -> Result<()> {
-    let mut taken = BTreeSet::new();
-    for group in &schema.sequence_groups {
-        let sequence = group.sequence_column;
-        if !schema.columns.iter().any(|column| column.unique_id == sequence) {
-            return Err(Error::corrupt("the sequence column of a group", format!("no column {sequence}")));
-        }
-        for id in group.columns_in_group.iter().chain([&sequence]) {
-            let is_key = schema.columns.iter().any(|column| column.unique_id == *id && column.is_key);
-            if is_key || !taken.insert(*id) {
-                return Err(Error::corrupt("value columns that belong to one group", format!("column {id}")));
-            }
-        }
-    }
-    if !taken.is_empty() && schema.columns.iter().any(|column| column.name == SEQUENCE_COLUMN) {
-        return Err(Error::corrupt("sequences of a table or of its column groups", "both"));
-    }
-    Ok(())
-}
-
-fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
-    let default_value =
-        message.default_value.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    Ok(SchemaColumn {
-        unique_id: messages::required(message.unique_id, "unique_id")?,
-        name: message.name.clone().unwrap_or_default(),
-        type_name: messages::required(message.type_name.clone(), "type")?,
-        is_key: message.is_key.unwrap_or(false),
-        is_nullable: message.is_nullable.unwrap_or(false),
-        aggregation: message.aggregation.clone(),
-        length: message.length.unwrap_or(0),
-        index_length: message.index_length.unwrap_or(0),
-        precision: message.precision.unwrap_or(0),
-        frac: message.frac.unwrap_or(0),
-        visible: message.visible.unwrap_or(true),
-        default_value,
-        children: message.children_columns.iter().map(parse_column).collect::<Result<_>>()?,
-        is_bf_column: message.is_bf_column.unwrap_or(false),
-        result_is_nullable: message.result_is_nullable.unwrap_or(false),
-        be_exec_version: message.be_exec_version,
-        variant_max_subcolumns_count: message.variant_max_subcolumns_count,
+        schema_version: message.tablet_schema.as_ref().map_or(0, version_of),
     })
 }
 
@@ -395,9 +308,12 @@ mod tests {
             num_segments: 0,
             num_rows: 0,
             segment_rows: Vec::new(),
+            bytes: 0,
+            creation_time: None,
             is_remote: false,
             delete_predicate: None,
             schema: None,
+            schema_version: 0,
         }
     }
 
@@ -442,12 +358,6 @@ mod tests {
         ] {
             assert!(parse(columns, groups).is_err(), "{columns} {groups}");
         }
-    }
-
-    #[test]
-    fn the_checksum_is_that_of_zlib() {
-        assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);
-        assert_eq!(adler32(b""), 1);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
-//! Reading the rows of a tablet: segment after segment, or merged by key.
+//! Reading the rows of a tablet: segment after segment, in key order, or merged by key.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -17,8 +18,10 @@ use pilaster_core::{
     BatchReader, Dataset, Error, LossLog, Predicate, Result, RowRanges, ScanRequest, col, lit,
 };
 
+use super::delete_predicate::Keeps;
 use super::doubts::Doubts;
 use super::merge::Merge;
+use super::order::{OrderedRows, Piece, living};
 use super::reader::{Tablet, TabletSegment};
 use super::segment_rows::{KeyColumns, MergedSegment, SegmentRows};
 use crate::schema::{DELETE_SIGN_COLUMN, KeysType, SEQUENCE_COLUMN, SchemaColumn, VERSION_COLUMN};
@@ -28,27 +31,43 @@ const POSITION: &str = "#position in segment";
 
 /// Gives the rows asked for.
 pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchReader> {
-    let plan = Plan::new(tablet, request)?;
+    let pieces = if tablet.merges() { Vec::new() } else { work(tablet, request) };
+    let plan = Plan::new(tablet, request, pieces.iter().any(|piece| piece.parts.len() > 1))?;
     let all = match &request.on_damage {
         OnDamage::Skip(log) => Some(log),
         OnDamage::Stop => None,
     };
     tablet.report_lost(all)?;
     let rows = if tablet.merges() {
-        Rows::Merged(merge(tablet, &plan, request, all)?)
+        Rows::Merged(Box::new(merge(tablet, &plan, request, all)?))
     } else {
-        let wanted = |number: usize| request.split.is_none_or(|split| split == number);
-        let pending = (0..tablet.segments.len()).filter(|number| wanted(*number)).collect();
-        Rows::Sequential { pending, current: None }
+        Rows::Pieces { pending: pieces.into(), current: None }
     };
     Ok(Box::new(TabletScan {
         left: request.limit.unwrap_or(u64::MAX),
         tablet: Arc::clone(tablet),
         request: request.clone(),
-        plan,
+        plan: Arc::new(plan),
         rows,
         next_row: 0,
     }))
+}
+
+/// What is read one after the other. Where damage is passed over, rows are not merged: which are lost is known by segment.
+fn work(tablet: &Tablet, request: &ScanRequest) -> Vec<Piece> {
+    let pieces = match request.split {
+        None => tablet.units().to_vec(),
+        Some(split) => tablet.pieces().get(split).cloned().into_iter().collect(),
+    };
+    // Rows that are only counted have no order.
+    let is_counted = request.projection.as_ref().is_some_and(Vec::is_empty) && request.row_numbers.is_none();
+    match request.on_damage {
+        OnDamage::Stop if !is_counted => pieces,
+        _ => {
+            let parts = pieces.into_iter().flat_map(|piece| piece.parts);
+            parts.map(|part| Piece { parts: vec![part] }).collect()
+        }
+    }
 }
 
 fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<LossLog>>) -> Result<Merge> {
@@ -60,7 +79,7 @@ fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<L
         doubts.add(None, None);
     }
     let sources = tablet.segments.iter().map(|segment| {
-        let rows = plan.open(tablet, segment, request)?;
+        let rows = plan.open(tablet, segment, request, &(0..u64::MAX))?;
         let losses = all.map(|all| (Arc::clone(all), Arc::clone(&doubts)));
         Ok(Box::new(MergedSegment::new(rows, keys.clone(), losses)) as Box<dyn KeyedRows>)
     });
@@ -72,11 +91,11 @@ fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<L
 }
 
 /// What is read of each segment, and what is done with it.
-struct Plan {
+pub(super) struct Plan {
     /// Columns to read, of all columns of the tablet.
-    needed: Vec<usize>,
+    pub needed: Vec<usize>,
     /// Their schema.
-    narrow: SchemaRef,
+    pub narrow: SchemaRef,
     /// The schema of what comes out.
     output: SchemaRef,
     /// Columns of `narrow` that come out.
@@ -88,7 +107,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(tablet: &Tablet, request: &ScanRequest) -> Result<Self> {
+    fn new(tablet: &Tablet, request: &ScanRequest, needs_keys: bool) -> Result<Self> {
         let output = request.output_schema(&tablet.arrow)?;
         let given = request.projected(&tablet.arrow)?;
         let mut needed: BTreeSet<usize> =
@@ -99,16 +118,17 @@ impl Plan {
             }
         }
         let is_named = |name: &str| tablet.schema.columns.iter().position(|column| column.name == name);
-        if tablet.merges() {
-            needed.extend(
-                (0..tablet.schema.columns.len())
-                    .filter(|at| tablet.schema.columns.get(*at).is_some_and(|c| c.is_key)),
-            );
-            if tablet.schema.keys_type == KeysType::Unique {
-                needed.extend(is_named(SEQUENCE_COLUMN));
-                needed.extend(is_named(DELETE_SIGN_COLUMN));
-                needed.extend(sequences_of(tablet, &needed));
-            }
+        if tablet.merges() || needs_keys {
+            needed.extend(tablet.key_columns());
+        }
+        if tablet.merges() && tablet.schema.keys_type == KeysType::Unique {
+            needed.extend(is_named(SEQUENCE_COLUMN));
+            needed.extend(is_named(DELETE_SIGN_COLUMN));
+            needed.extend(sequences_of(tablet, &needed));
+        }
+        let unpushed = tablet.segments.iter().flat_map(|segment| &segment.keeps);
+        for keeps in unpushed.filter(|keeps| keeps.pushed().is_none()) {
+            needed.extend(keeps.columns().filter_map(is_named));
         }
         let needed: Vec<usize> = needed.into_iter().collect();
         let narrow = Arc::new(Schema::new(tablet.fields.clone()).project(&needed)?);
@@ -128,10 +148,16 @@ impl Plan {
         Ok(Self { needed, narrow, output, projection, pushed, filter })
     }
 
-    /// Starts reading a segment.
-    fn open(&self, tablet: &Tablet, segment: &TabletSegment, request: &ScanRequest) -> Result<SegmentRows> {
+    /// Starts reading some rows of a segment.
+    pub fn open(
+        &self,
+        tablet: &Tablet,
+        segment: &TabletSegment,
+        request: &ScanRequest,
+        rows: &Range<u64>,
+    ) -> Result<SegmentRows> {
         let log = matches!(request.on_damage, OnDamage::Skip(_)).then(|| Arc::new(LossLog::new()));
-        let mut parts = segment.keeps.clone();
+        let mut parts: Vec<_> = segment.keeps.iter().filter_map(Keeps::pushed).cloned().collect();
         parts.extend(self.pushed.clone());
         let is_unique = tablet.schema.keys_type == KeysType::Unique;
         let has_sign = tablet.schema.columns.iter().any(|column| column.name == DELETE_SIGN_COLUMN);
@@ -142,19 +168,18 @@ impl Plan {
         let positions = !segment.deleted.is_empty()
             || (!tablet.merges() && request.row_numbers.is_some())
             || (tablet.merges() && log.is_some());
-        let rows = match &request.rows {
-            Some(rows) if !tablet.merges() => {
-                let shifted = rows.as_slice().iter().map(|range| {
-                    range.start.saturating_sub(segment.first_row)..range.end.saturating_sub(segment.first_row)
-                });
-                Some(shifted.collect::<RowRanges>())
-            }
-            _ => None,
-        };
+        let end = rows.end.min(segment.reader.metadata().num_rows);
+        let mut wanted = RowRanges::one(rows.start.min(end)..end);
+        if let Some(rows) = request.rows.as_ref().filter(|_| !tablet.merges()) {
+            let shifted = rows.as_slice().iter().map(|range| {
+                range.start.saturating_sub(segment.first_row)..range.end.saturating_sub(segment.first_row)
+            });
+            wanted = wanted.intersect(&shifted.collect::<RowRanges>());
+        }
         let reader = segment.reader.read(&ScanRequest {
             projection: Some(self.needed.clone()),
             predicate: (!parts.is_empty()).then_some(Predicate::And(parts)),
-            rows,
+            rows: Some(wanted),
             batch_size: request.batch_size,
             row_numbers: positions.then(|| POSITION.to_string()),
             on_damage: log.clone().map_or(OnDamage::Stop, OnDamage::Skip),
@@ -166,6 +191,12 @@ impl Plan {
             version: segment.version,
             first_row: segment.first_row,
             log,
+            keeps: segment
+                .keeps
+                .iter()
+                .filter(|keeps| keeps.pushed().is_none())
+                .map(|keeps| keeps.bind(&self.narrow))
+                .collect::<Result<_>>()?,
         })
     }
 }
@@ -196,14 +227,20 @@ fn can_push(tablet: &Tablet, predicate: &Predicate, request: &ScanRequest) -> bo
 }
 
 enum Rows {
-    Sequential { pending: VecDeque<usize>, current: Option<(usize, SegmentRows)> },
-    Merged(Merge),
+    Pieces { pending: VecDeque<Piece>, current: Option<Current> },
+    Merged(Box<Merge>),
+}
+
+/// The piece being read.
+enum Current {
+    Segment(usize, SegmentRows),
+    Several(OrderedRows),
 }
 
 struct TabletScan {
     tablet: Arc<Tablet>,
     request: ScanRequest,
-    plan: Plan,
+    plan: Arc<Plan>,
     rows: Rows,
     left: u64,
     /// Position of the next merged row.
@@ -230,37 +267,32 @@ impl TabletScan {
             self.next_row = end;
             return Ok(Some((batch, Some(Arc::new(positions)))));
         }
-        self.next_sequential()
+        self.next_of_pieces()
     }
 
-    fn next_sequential(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
-        let Rows::Sequential { pending, current } = &mut self.rows else { return Ok(None) };
+    fn next_of_pieces(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
+        let Rows::Pieces { pending, current } = &mut self.rows else { return Ok(None) };
         loop {
-            if current.is_none() {
-                let Some(number) = pending.pop_front() else { return Ok(None) };
-                let Some(segment) = self.tablet.segments.get(number) else { continue };
-                let rows = self.plan.open(&self.tablet, segment, &self.request)?;
-                *current = Some((number, rows));
-            }
-            let Some((number, rows)) = current.as_mut() else { return Ok(None) };
-            let Some(segment) = self.tablet.segments.get(*number) else { return Ok(None) };
-            let Some((batch, positions)) = rows.next()? else {
-                if let OnDamage::Skip(all) = &self.request.on_damage {
-                    rows.report_losses(all);
+            let next = match current {
+                None => {
+                    let Some(piece) = pending.pop_front() else { return Ok(None) };
+                    *current = open_piece(&self.tablet, &self.plan, &self.request, &piece)?;
+                    continue;
                 }
-                *current = None;
-                continue;
+                Some(Current::Segment(number, rows)) => {
+                    let Some(segment) = self.tablet.segments.get(*number) else { return Ok(None) };
+                    let next = rows.next()?;
+                    if let (None, OnDamage::Skip(all)) = (&next, &self.request.on_damage) {
+                        rows.report_losses(all);
+                    }
+                    next.map(|(batch, positions)| living(segment, batch, positions)).transpose()?
+                }
+                Some(Current::Several(rows)) => rows.next()?,
             };
-            let Some(positions) = positions else { return Ok(Some((batch, None))) };
-            let in_segment = positions.as_primitive::<UInt64Type>();
-            let is_alive = |row: &u64| u32::try_from(*row).is_ok_and(|row| !segment.deleted.contains(row));
-            let alive: BooleanArray = in_segment.values().iter().map(|row| Some(is_alive(row))).collect();
-            let moved: ArrayRef =
-                Arc::new(in_segment.unary::<_, UInt64Type>(|row| row.saturating_add(segment.first_row)));
-            return Ok(Some((
-                filter_record_batch(&batch, &alive)?,
-                Some(arrow_select::filter::filter(&moved, &alive)?),
-            )));
+            match next {
+                Some(next) => return Ok(Some(next)),
+                None => *current = None,
+            }
         }
     }
 
@@ -309,6 +341,25 @@ impl TabletScan {
             positions?.as_primitive::<UInt64Type>().values().iter().map(|row| Some(is_wanted(row))).collect(),
         )
     }
+}
+
+fn open_piece(
+    tablet: &Arc<Tablet>,
+    plan: &Arc<Plan>,
+    request: &ScanRequest,
+    piece: &Piece,
+) -> Result<Option<Current>> {
+    Ok(match piece.parts.as_slice() {
+        [] => None,
+        [only] => match tablet.segments.get(only.segment) {
+            Some(segment) => {
+                let rows = plan.open(tablet, segment, request, &only.rows)?;
+                Some(Current::Segment(only.segment, rows))
+            }
+            None => None,
+        },
+        _ => Some(Current::Several(OrderedRows::new(tablet, plan, request, piece)?)),
+    })
 }
 
 /// Merged rows that do not mark their key as deleted.

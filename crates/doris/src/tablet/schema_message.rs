@@ -1,6 +1,11 @@
-//! A tablet's schema as a message, and what of a message is about storage.
+//! A tablet's schema as a message, there and back.
+
+use std::collections::BTreeSet;
+
+use pilaster_core::{Error, Result};
 
 use super::messages::{ColumnGroupPb, ColumnGroupsPb, ColumnPb, TabletIndexPb, TabletSchemaPb};
+use crate::messages;
 use crate::schema::{
     DELETE_SIGN_COLUMN, KeysType, ROW_STORE_COLUMN, SEQUENCE_COLUMN, SKIP_BITMAP_COLUMN, SchemaColumn,
     SchemaIndex, SequenceGroup, TabletSchema, VERSION_COLUMN,
@@ -15,7 +20,7 @@ const PLAIN_V3: i32 = 3;
 const ROWS_PER_BLOCK: i32 = 1024;
 
 /// What a message says of how segments are stored.
-pub(super) fn storage_of(message: &TabletSchemaPb) -> TabletSchema {
+fn storage_of(message: &TabletSchemaPb) -> TabletSchema {
     let is_v3 = match message.storage_format {
         Some(3) => true,
         Some(_) => false,
@@ -50,6 +55,81 @@ fn index_of(message: &TabletIndexPb) -> SchemaIndex {
         column_unique_ids: message.col_unique_id.clone(),
         properties: message.properties.clone(),
     }
+}
+
+/// The schema that a message describes.
+pub(super) fn parse_schema(message: &TabletSchemaPb) -> Result<TabletSchema> {
+    let schema = TabletSchema {
+        keys_type: match message.keys_type.unwrap_or(0) {
+            0 => KeysType::Duplicate,
+            1 => KeysType::Unique,
+            2 => KeysType::Aggregate,
+            other => return Err(Error::corrupt("a keys type of 0, 1 or 2", other)),
+        },
+        columns: message
+            .column
+            .iter()
+            .filter(|column| !is_path(column))
+            .map(parse_column)
+            .collect::<Result<_>>()?,
+        num_short_key_columns: usize::try_from(message.num_short_key_columns.unwrap_or(0)).unwrap_or(0),
+        merge_on_write: false,
+        cluster_key_uids: message.cluster_key_uids.clone(),
+        ..storage_of(message)
+    };
+    check_groups(&schema)?;
+    Ok(schema)
+}
+
+/// Whether it is a path of a VARIANT: rowsets of some releases list those that they have columns for.
+fn is_path(column: &ColumnPb) -> bool {
+    let parent = column.column_path_info.as_ref().and_then(|path| path.parent_unique_id);
+    parent.is_some_and(|id| !id.cast_signed().is_negative())
+}
+
+/// That every group has its sequence column, no column belongs to two, and none is a key.
+fn check_groups(schema: &TabletSchema) -> Result<()> {
+    let mut taken = BTreeSet::new();
+    for group in &schema.sequence_groups {
+        let sequence = group.sequence_column;
+        if !schema.columns.iter().any(|column| column.unique_id == sequence) {
+            return Err(Error::corrupt("the sequence column of a group", format!("no column {sequence}")));
+        }
+        for id in group.columns_in_group.iter().chain([&sequence]) {
+            let is_key = schema.columns.iter().any(|column| column.unique_id == *id && column.is_key);
+            if is_key || !taken.insert(*id) {
+                return Err(Error::corrupt("value columns that belong to one group", format!("column {id}")));
+            }
+        }
+    }
+    if !taken.is_empty() && schema.columns.iter().any(|column| column.name == SEQUENCE_COLUMN) {
+        return Err(Error::corrupt("sequences of a table or of its column groups", "both"));
+    }
+    Ok(())
+}
+
+fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
+    let default_value =
+        message.default_value.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    Ok(SchemaColumn {
+        unique_id: messages::required(message.unique_id, "unique_id")?,
+        name: message.name.clone().unwrap_or_default(),
+        type_name: messages::required(message.type_name.clone(), "type")?,
+        is_key: message.is_key.unwrap_or(false),
+        is_nullable: message.is_nullable.unwrap_or(false),
+        aggregation: message.aggregation.clone(),
+        length: message.length.unwrap_or(0),
+        index_length: message.index_length.unwrap_or(0),
+        precision: message.precision.unwrap_or(0),
+        frac: message.frac.unwrap_or(0),
+        visible: message.visible.unwrap_or(true),
+        default_value,
+        children: message.children_columns.iter().map(parse_column).collect::<Result<_>>()?,
+        is_bf_column: message.is_bf_column.unwrap_or(false),
+        result_is_nullable: message.result_is_nullable.unwrap_or(false),
+        be_exec_version: message.be_exec_version,
+        variant_max_subcolumns_count: message.variant_max_subcolumns_count,
+    })
 }
 
 /// The message of a schema.
@@ -145,6 +225,7 @@ fn column_message(column: &SchemaColumn) -> ColumnPb {
         visible: Some(column.visible),
         children_columns: column.children.iter().map(column_message).collect(),
         result_is_nullable: column.result_is_nullable.then_some(true),
+        column_path_info: None,
         be_exec_version: column.be_exec_version,
         variant_max_subcolumns_count: column.variant_max_subcolumns_count,
     }

@@ -1,17 +1,19 @@
 //! The rows of one segment of a tablet.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, SchemaRef};
+use arrow_select::filter::{filter, filter_record_batch};
 use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
-use pilaster_core::{BatchReader, Error, LossLog, LostRows, Result};
+use pilaster_core::{BatchReader, LossLog, LostRows, Result};
 
+use super::addresses;
+use super::delete_predicate::BoundKeeps;
+use super::delete_values::is_address;
 use super::doubts::Doubts;
 use crate::schema::{SchemaColumn, VERSION_COLUMN};
 
@@ -24,6 +26,8 @@ pub(in crate::tablet) struct SegmentRows {
     pub first_row: u64,
     /// What the segment has lost so far, if it goes on over damage.
     pub log: Option<Arc<LossLog>>,
+    /// What must be true for rows to stay that the reader could not be asked for.
+    pub keeps: Vec<BoundKeeps>,
 }
 
 impl SegmentRows {
@@ -38,7 +42,13 @@ impl SegmentRows {
             }
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let mut batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let mut positions = positions;
+        for keeps in &self.keeps {
+            let stays = keeps.evaluate(&batch)?;
+            batch = filter_record_batch(&batch, &stays)?;
+            positions = positions.map(|all| filter(&all, &stays)).transpose()?;
+        }
         Ok(Some((batch, positions)))
     }
 
@@ -88,26 +98,16 @@ impl KeyColumn {
     /// The values in a form that is in the order of the rows.
     fn sortable(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         let array = batch.column(self.at);
-        let Some(texts) = array.as_string_view_opt().filter(|_| self.is_address) else {
-            return Ok(Arc::clone(array));
-        };
-        let mut octets = BinaryViewBuilder::with_capacity(texts.len());
-        for text in texts {
-            let address = text.map(str::parse::<IpAddr>).transpose();
-            match address.map_err(|error| Error::corrupt("an address", error))? {
-                None => octets.append_null(),
-                Some(IpAddr::V4(address)) => octets.append_value(address.octets()),
-                Some(IpAddr::V6(address)) => octets.append_value(address.octets()),
-            }
+        match array.data_type() {
+            DataType::Utf8View if self.is_address => addresses::octets(array),
+            _ => Ok(Arc::clone(array)),
         }
-        Ok(Arc::new(octets.finish()))
     }
 }
 
 impl KeyColumns {
     /// The keys among `columns`, whose values have the types of `schema`.
     pub fn new(columns: &[&SchemaColumn], schema: &SchemaRef) -> Result<Self> {
-        let is_address = |column: &SchemaColumn| matches!(column.type_name.as_str(), "IPV4" | "IPV6");
         let keys = columns.iter().enumerate().filter(|(_, column)| column.is_key);
         let columns: Vec<_> =
             keys.map(|(at, column)| KeyColumn { at, is_address: is_address(column) }).collect();
@@ -115,7 +115,7 @@ impl KeyColumns {
         Ok(Self { columns, converter: Arc::new(RowConverter::new(fields)?) })
     }
 
-    fn encode(&self, batch: &RecordBatch, keys: &mut Keys) -> Result<()> {
+    pub fn encode(&self, batch: &RecordBatch, keys: &mut Keys) -> Result<()> {
         let columns = self.columns.iter().map(|key| key.sortable(batch)).collect::<Result<Vec<_>>>()?;
         let rows = self.converter.convert_columns(&columns)?;
         keys.clear(rows.num_rows());

@@ -1,5 +1,6 @@
 //! Where Apache Doris plugs in: which files and folders are its own and how they are opened.
 
+mod choice;
 mod tablets;
 mod writing;
 
@@ -153,6 +154,7 @@ pub struct DorisOptions {
     schema: Option<Arc<TabletSchema>>,
     hidden: bool,
     variant_paths: Vec<(String, String)>,
+    tablet: Option<String>,
 }
 
 impl DorisOptions {
@@ -167,6 +169,13 @@ impl DorisOptions {
     #[must_use]
     pub fn with_hidden(mut self, hidden: bool) -> Self {
         self.hidden = hidden;
+        self
+    }
+
+    /// Read only the tablet with this id.
+    #[must_use]
+    pub fn with_tablet(mut self, tablet: Option<String>) -> Self {
+        self.tablet = tablet;
         self
     }
 

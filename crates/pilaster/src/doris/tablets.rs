@@ -1,17 +1,19 @@
-//! Folders of tablets: snapshots, trash, backup repositories.
+//! Folders of tablets: snapshots, trash, backup repositories, storage roots.
 //!
-//! A table is all tablets of one table id with the same columns; the files know its id and not its name. Tablets of other
-//! columns under the same id are its rollups, `<id>-2` and so on.
+//! The files know a table's id and not its name. A table is all tablets of one index of it; where there are several indexes, the
+//! one with the most columns has the table's id for a name, the others are `<id>-2` and so on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_schema::{FieldRef, SchemaRef};
 use pilaster_core::{
     Dataset, DatasetRef, Error, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
 };
 use pilaster_doris::tablet::{TabletFolder, TabletOptions, TabletReader, find_tablets, has_tablets};
 
+use super::choice::{self, Candidate, Index, Note, named};
 use crate::concat::ConcatDataset;
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
@@ -26,11 +28,41 @@ pub(super) fn is_store(folder: &Path) -> bool {
 #[derive(Debug)]
 pub(super) struct Tablets {
     name: String,
-    tables: BTreeMap<String, Vec<TabletReader>>,
+    tables: BTreeMap<String, Table>,
     broken: Vec<Broken>,
+    /// Tablets that belong to a table, and are not in service.
+    left_out: Vec<Candidate>,
     /// Whether tables are given without tablets that cannot be read.
     recovers: bool,
-    findings: Vec<Finding>,
+    variant_paths: Vec<(String, String)>,
+    notes: Vec<Note>,
+}
+
+/// The tablets of one index of a table.
+#[derive(Debug)]
+struct Table {
+    table_id: i64,
+    tablets: Vec<TabletReader>,
+    /// Why they cannot be read together.
+    conflict: Option<String>,
+}
+
+impl Table {
+    /// Names of the columns that tablets give different types of.
+    fn disputed(&self) -> Vec<String> {
+        let schemas: Vec<_> = self.tablets.iter().map(TabletReader::schema).collect();
+        let Some((first, others)) = schemas.split_first() else { return Vec::new() };
+        let differs = |place: usize, field: &FieldRef| {
+            let type_of =
+                |schema: &SchemaRef| schema.fields().get(place).map(|field| field.data_type().clone());
+            others.iter().any(|other| type_of(other).as_ref() != Some(field.data_type()))
+        };
+        let fields = first.fields().iter().enumerate();
+        fields
+            .filter(|(place, field)| differs(*place, field))
+            .map(|(_, field)| field.name().clone())
+            .collect()
+    }
 }
 
 /// A tablet that cannot be read, why, and whose it is, as far as its metadata still tells.
@@ -38,103 +70,236 @@ pub(super) struct Tablets {
 struct Broken {
     folder: TabletFolder,
     error: Error,
+    tablet_id: Option<i64>,
     table_id: Option<i64>,
 }
 
 impl Broken {
     /// Whether it may be a part of a table.
-    fn may_be_of(&self, tablets: &[TabletReader]) -> bool {
-        self.table_id.is_none_or(|id| tablets.iter().any(|tablet| tablet.meta().table_id == id))
+    fn may_be_of(&self, table: &Table) -> bool {
+        self.table_id.is_none_or(|id| id == table.table_id)
     }
 }
 
 impl Tablets {
     pub(super) fn open(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
         let version = options.as_of().map(parse_version).transpose()?;
-        let tablet_options = TabletOptions::default()
+        let mut tablet_options = TabletOptions::default()
             .with_as_of(version)
             .with_hidden(options.doris().hidden)
             .with_verify_checksums(options.verify_checksums())
-            .with_recovery(options.recovers())
             .with_limits(options.limits().clone());
+        for (column, path) in &options.doris().variant_paths {
+            tablet_options = tablet_options.with_variant_path(column, path);
+        }
         let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
         let mut store = Self {
             name: names.join(" "),
             tables: BTreeMap::new(),
             broken: Vec::new(),
+            left_out: Vec::new(),
             recovers: options.recovers(),
-            findings: Vec::new(),
+            variant_paths: options.doris().variant_paths.clone(),
+            notes: Vec::new(),
         };
-        let mut newest: BTreeMap<i64, TabletReader> = BTreeMap::new();
+        let mut candidates = Vec::new();
         for root in folders {
-            for folder in find_tablets(root, options.limits())? {
-                match TabletReader::open(&folder, &tablet_options) {
-                    Ok(tablet) => store.keep_newest(tablet, &mut newest),
+            let found = find_tablets(root, options.limits())?;
+            store.notes.extend(found.findings.into_iter().map(|finding| Note { table_id: None, finding }));
+            for folder in found.tablets {
+                match folder.meta(options.limits()) {
+                    Ok(meta) => candidates.push(Candidate { folder, meta }),
                     Err(error) => {
-                        let path = folder.path.display().to_string();
-                        store.findings.push(Finding::from_error(&error, &path, None));
-                        let table_id = folder.meta(options.limits()).ok().map(|meta| meta.table_id);
-                        store.broken.push(Broken { folder, error, table_id });
+                        let tablet_id = folder.tablet_id();
+                        store.broken.push(Broken { folder, error, tablet_id, table_id: None });
                     }
                 }
             }
         }
-        store.group(newest.into_values());
+        if let Some(id) = options.doris().tablet.as_deref() {
+            candidates = store.only(id, candidates)?;
+        }
+        let mut by_table: BTreeMap<i64, Vec<Candidate>> = BTreeMap::new();
+        for candidate in candidates {
+            by_table.entry(candidate.meta.table_id).or_default().push(candidate);
+        }
+        for (table_id, candidates) in by_table {
+            let (used, left_out) = choice::in_service(candidates);
+            store.notes.extend(choice::state_notes(table_id, &used, &left_out));
+            store.left_out.extend(left_out);
+            store.open_table(table_id, choice::indexes(used), &tablet_options);
+        }
+        store.pass_over_broken_copies();
         Ok(store)
     }
 
-    /// Copies of one tablet are the same rows at different times: the newest counts.
-    fn keep_newest(&mut self, tablet: TabletReader, newest: &mut BTreeMap<i64, TabletReader>) {
-        let id = tablet.meta().tablet_id;
-        let passed_over = match newest.get(&id) {
-            Some(known) if known.version() >= tablet.version() => tablet,
-            _ => match newest.insert(id, tablet) {
-                Some(older) => older,
-                None => return,
-            },
+    /// The one tablet that is asked for.
+    fn only(&mut self, id: &str, candidates: Vec<Candidate>) -> Result<Vec<Candidate>> {
+        let wanted: i64 = id
+            .trim()
+            .parse()
+            .map_err(|_| Error::invalid(format!("the id of a Doris tablet is a number, not \"{id}\"")))?;
+        let known = candidates.iter().map(|candidate| candidate.meta.tablet_id);
+        let known = named(known.chain(self.broken.iter().filter_map(|broken| broken.tablet_id)));
+        let chosen: Vec<_> =
+            candidates.into_iter().filter(|candidate| candidate.meta.tablet_id == wanted).collect();
+        self.broken.retain(|broken| broken.tablet_id == Some(wanted));
+        if chosen.is_empty() && self.broken.is_empty() {
+            let message = format!("no tablet {wanted}; there are: {known}");
+            return Err(Error::invalid(message).at(&self.name, 0, ""));
+        }
+        Ok(chosen)
+    }
+
+    fn open_table(&mut self, table_id: i64, indexes: Vec<Index>, options: &TabletOptions) {
+        let mut opened = Vec::new();
+        for index in indexes {
+            let (label, columns) = (index.label.clone(), index.schema.columns.len());
+            let before = (self.notes.len(), self.broken.len());
+            let mut table = self.open_index(table_id, &index, options);
+            let disputed = table.disputed();
+            if !disputed.is_empty() {
+                // Paths of VARIANT columns have the types of the files, which may differ.
+                self.notes.truncate(before.0);
+                self.broken.truncate(before.1);
+                let paths = self.variant_paths.iter();
+                let disputed =
+                    paths.filter(|(column, path)| disputed.contains(&format!("{column}['{path}']")));
+                let agreed = disputed
+                    .fold(options.clone(), |options, (column, path)| options.with_path_as_json(column, path));
+                table = self.open_index(table_id, &index, &agreed);
+            }
+            if !table.tablets.is_empty() {
+                opened.push((table, label, columns));
+            }
+        }
+        let name_of = |number: usize| match number {
+            0 => table_id.to_string(),
+            other => format!("{table_id}-{}", other.saturating_add(1)),
         };
-        self.findings.push(Finding {
-            severity: Severity::Warning,
-            path: passed_over.name().into(),
-            offset: 0,
-            part: "tablet".to_string(),
-            message: format!(
-                "tablet {id} is here more than once; this copy of version {} is passed over",
-                passed_over.version()
-            ),
-            rows: None,
-        });
-    }
-
-    fn group(&mut self, tablets: impl Iterator<Item = TabletReader>) {
-        let mut by_table: BTreeMap<i64, Vec<Vec<TabletReader>>> = BTreeMap::new();
-        for tablet in tablets {
-            let groups = by_table.entry(tablet.meta().table_id).or_default();
-            let same = |group: &&mut Vec<TabletReader>| {
-                group.first().is_some_and(|first| first.schema().fields() == tablet.schema().fields())
-            };
-            match groups.iter_mut().find(same) {
-                Some(group) => group.push(tablet),
-                None => groups.push(vec![tablet]),
-            }
-        }
-        for (id, mut groups) in by_table {
-            groups.sort_by_key(|group| {
-                std::cmp::Reverse(group.first().map_or(0, |tablet| tablet.schema().fields().len()))
+        if opened.len() > 1 {
+            let parts = opened.iter().enumerate().map(|(number, (table, label, columns))| {
+                let tablets = table.tablets.len();
+                format!("{} is {label} ({columns} columns, {tablets} tablets)", name_of(number))
             });
-            for (number, group) in groups.into_iter().enumerate() {
-                let name = match number {
-                    0 => id.to_string(),
-                    other => format!("{id}-{}", other.saturating_add(1)),
-                };
-                self.tables.insert(name, group);
+            let message = format!(
+                "table {table_id} has several indexes, rollups or states before and after a schema change: {}",
+                parts.collect::<Vec<_>>().join(", ")
+            );
+            self.notes.push(Note::warning(table_id, &self.name, message));
+        }
+        for (number, (table, ..)) in opened.into_iter().enumerate() {
+            self.tables.insert(name_of(number), table);
+        }
+    }
+
+    fn open_index(&mut self, table_id: i64, index: &Index, options: &TabletOptions) -> Table {
+        let mut table = Table { table_id, tablets: Vec::new(), conflict: index.conflict.clone() };
+        // Copies of a tablet follow each other.
+        let mut copies: Vec<Candidate> = Vec::new();
+        let mut tablets = index.tablets.iter().peekable();
+        while let Some(candidate) = tablets.next() {
+            let id = candidate.meta.tablet_id;
+            copies.push(candidate.clone());
+            if tablets.peek().is_some_and(|next| next.meta.tablet_id == id) {
+                continue;
+            }
+            let with_schema = |candidate: &Candidate| {
+                let is_older = candidate.meta.schema_version < index.schema_version;
+                options.clone().with_schema(is_older.then(|| Arc::clone(&index.schema)))
+            };
+            let copies = std::mem::take(&mut copies);
+            match self.open_copy(copies, options, &with_schema) {
+                Ok(tablet) => table.tablets.push(tablet),
+                Err(broken) => self.broken.push(*broken),
+            }
+        }
+        table
+    }
+
+    /// Opens one of the copies of a tablet, which are its rows at different times: the newest counts, and of equally new ones
+    /// one that can be read.
+    fn open_copy(
+        &mut self,
+        mut copies: Vec<Candidate>,
+        options: &TabletOptions,
+        with_schema: &dyn Fn(&Candidate) -> TabletOptions,
+    ) -> Result<TabletReader, Box<Broken>> {
+        copies.sort_by_key(|copy| std::cmp::Reverse(copy.version()));
+        let newest = copies.first().map_or(-1, Candidate::version);
+        let is_current = |copy: &Candidate| options.is_as_of() || copy.version() == newest;
+        let open = |copy: &Candidate, recovers: bool| {
+            let options = with_schema(copy).with_recovery(recovers);
+            TabletReader::open_with_meta(&copy.folder, copy.meta.clone(), &options)
+        };
+        let (mut chosen, mut failed) = (None, Vec::new());
+        for (number, copy) in copies.iter().enumerate().filter(|(_, copy)| is_current(copy)) {
+            match open(copy, false) {
+                Ok(tablet) => {
+                    chosen = Some((number, tablet));
+                    break;
+                }
+                Err(error) => failed.push((number, error)),
+            }
+        }
+        if chosen.is_none() && self.recovers {
+            let mut recovered =
+                copies.iter().enumerate().filter_map(|(number, copy)| Some((number, open(copy, true).ok()?)));
+            chosen = recovered.next();
+        }
+        let Some((used, tablet)) = chosen else {
+            let older = copies.iter().find(|copy| !is_current(copy) && open(copy, false).is_ok());
+            return Err(Box::new(broken_of(copies.clone(), failed, older)));
+        };
+        for (number, copy) in copies.iter().enumerate().filter(|(number, _)| *number != used) {
+            let path = copy.folder.path.display().to_string();
+            let id = copy.meta.tablet_id;
+            let failure = failed.iter().find(|(failed, _)| *failed == number).map(|(_, error)| error.again());
+            let message = match failure.or_else(|| open(copy, false).err()) {
+                Some(error) => format!(
+                    "this copy of tablet {id} cannot be read, the one in {} is: {error}",
+                    tablet.name()
+                ),
+                None => format!(
+                    "tablet {id} is here more than once; this copy of version {} is passed over",
+                    copy.version()
+                ),
+            };
+            self.notes.push(Note::warning(copy.meta.table_id, &path, message));
+        }
+        Ok(tablet)
+    }
+
+    /// A copy whose metadata cannot be read stands in nobody's way if another one of the tablet can.
+    fn pass_over_broken_copies(&mut self) {
+        let opened: BTreeMap<i64, (i64, String)> = self
+            .tables
+            .values()
+            .flat_map(|table| &table.tablets)
+            .map(|tablet| (tablet.meta().tablet_id, (tablet.meta().table_id, tablet.name().to_string())))
+            .collect();
+        for broken in std::mem::take(&mut self.broken) {
+            let path = broken.folder.path.display().to_string();
+            let finding = Finding::from_error(&broken.error, &path, None);
+            let good = broken.tablet_id.filter(|_| broken.table_id.is_none()).and_then(|id| opened.get(&id));
+            match good {
+                Some((table_id, other)) => {
+                    let message =
+                        format!("{}; the copy in {other} is read, which may be older", finding.message);
+                    self.notes
+                        .push(Note { table_id: Some(*table_id), finding: Finding { message, ..finding } });
+                }
+                None => self.broken.push(broken),
             }
         }
     }
 
-    fn dataset(&self, name: &str, tablets: &[TabletReader]) -> Result<DatasetRef> {
-        let mut parts = tablets.to_vec();
-        for broken in self.broken.iter().filter(|broken| broken.may_be_of(tablets)) {
+    fn dataset(&self, name: &str, table: &Table) -> Result<DatasetRef> {
+        if let Some(conflict) = &table.conflict {
+            return Err(Error::invalid(format!("table {name}: {conflict}")).at(&self.name, 0, ""));
+        }
+        let mut parts = table.tablets.clone();
+        for broken in self.broken.iter().filter(|broken| broken.may_be_of(table)) {
             // A table with a part missing would be taken for all of it.
             if !self.recovers {
                 let message = match broken.table_id {
@@ -144,19 +309,47 @@ impl Tablets {
                         broken.error
                     ),
                 };
-                return Err(Error::invalid(message).at(&broken.folder.path.display().to_string(), 0, ""));
+                return Err(Error::invalid(message));
             }
-            let error = Error::invalid(broken.error.to_string());
-            parts.extend(tablets.first().map(|like| like.lost_like(&broken.folder, error)));
+            parts.extend(
+                table.tablets.first().map(|like| like.lost_like(&broken.folder, broken.error.again())),
+            );
         }
-        match parts.as_slice() {
-            [only] => Ok(Arc::new(only.clone())),
-            several => {
-                let parts = several.iter().map(|tablet| Arc::new(tablet.clone()) as DatasetRef).collect();
+        let notes = self.notes.iter().filter(|note| note.table_id.is_none_or(|id| id == table.table_id));
+        // What is passed over costs the table no row.
+        let warning = |note: &Note| Finding { severity: Severity::Warning, ..note.finding.clone() };
+        let mut notes: Vec<_> = notes.map(warning).collect();
+        let parts = parts.into_iter().map(|tablet| {
+            let notes = std::mem::take(&mut notes);
+            Arc::new(tablet.with_notes(notes)) as DatasetRef
+        });
+        let mut parts: Vec<_> = parts.collect();
+        match (parts.pop(), parts.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (last, _) => {
+                parts.extend(last);
                 Ok(Arc::new(ConcatDataset::try_new(format!("{}#{name}", self.name), parts)?))
             }
         }
     }
+}
+
+/// Why no copy of a tablet can be read.
+fn broken_of(copies: Vec<Candidate>, failed: Vec<(usize, Error)>, older: Option<&Candidate>) -> Broken {
+    let error = failed.into_iter().next().map(|(_, error)| error);
+    let error = error.unwrap_or_else(|| Error::invalid("no copy of the tablet"));
+    let error = match older {
+        None => error,
+        Some(older) => Error::invalid(format!(
+            "{error}; an older copy, of version {}, is in {}: open that folder to read it",
+            older.version(),
+            older.folder.path.display()
+        )),
+    };
+    let (tablet_id, table_id) =
+        copies.first().map(|copy| (copy.meta.tablet_id, copy.meta.table_id)).unwrap_or_default();
+    let folder = copies.into_iter().next().map(|copy| copy.folder).unwrap_or_default();
+    Broken { folder, error, tablet_id: Some(tablet_id), table_id: Some(table_id) }
 }
 
 fn parse_version(text: &str) -> Result<i64> {
@@ -181,10 +374,9 @@ impl Store for Tablets {
             None => self.tables.first_key_value(),
         };
         match (found, self.broken.first()) {
-            (Some((name, tablets)), _) => self.dataset(name, tablets),
+            (Some((name, table)), _) => self.dataset(name, table),
             (None, Some(broken)) => {
-                let folder = broken.folder.path.display().to_string();
-                Err(Error::invalid(broken.error.to_string()).at(&folder, 0, ""))
+                Err(broken.error.again().at(&broken.folder.path.display().to_string(), 0, ""))
             }
             (None, None) => {
                 let message = format!("no table \"{}\"; there are: {}", name.unwrap_or_default(), known());
@@ -195,12 +387,13 @@ impl Store for Tablets {
 
     fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
-        for (name, tablets) in &self.tables {
-            for tablet in tablets {
+        for (name, table) in &self.tables {
+            for tablet in &table.tablets {
                 let meta = tablet.meta();
                 let details = [
                     ("table", name.clone()),
                     ("tablet", meta.tablet_id.to_string()),
+                    ("state", meta.state.to_string()),
                     ("partition", meta.partition_id.to_string()),
                     ("keys", format!("{:?}", meta.schema.keys_type)),
                     ("version", tablet.version().to_string()),
@@ -218,6 +411,27 @@ impl Store for Tablets {
                 });
             }
         }
+        entries.extend(self.left_out.iter().map(|left_out| {
+            let meta = &left_out.meta;
+            let details = [
+                ("table", meta.table_id.to_string()),
+                ("tablet", meta.tablet_id.to_string()),
+                ("state", meta.state.to_string()),
+                ("partition", meta.partition_id.to_string()),
+                ("version", left_out.version().to_string()),
+                ("rowsets", meta.rowsets.len().to_string()),
+                ("left out", "not in service".to_string()),
+            ];
+            Entry {
+                path: left_out.folder.path.display().to_string(),
+                format: Some("doris tablet".to_string()),
+                rows: None,
+                bytes: meta.rowsets.iter().map(|rowset| rowset.bytes).sum(),
+                columns: Some(meta.schema.columns.iter().filter(|column| column.visible).count()),
+                details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
+                state: State::Ok,
+            }
+        }));
         entries.extend(self.broken.iter().map(|broken| Entry {
             path: broken.folder.path.display().to_string(),
             format: Some("doris tablet".to_string()),
@@ -231,7 +445,10 @@ impl Store for Tablets {
     }
 
     fn findings(&self) -> Vec<Finding> {
-        self.findings.clone()
+        let broken = self.broken.iter().map(|broken| {
+            Finding::from_error(&broken.error, &broken.folder.path.display().to_string(), None)
+        });
+        self.notes.iter().map(|note| note.finding.clone()).chain(broken).collect()
     }
 
     fn verify(
@@ -240,7 +457,7 @@ impl Store for Tablets {
         depth: VerifyDepth,
         progress: &dyn Progress,
     ) -> Result<VerifyReport> {
-        let mut report = VerifyReport { findings: self.findings.clone(), ..VerifyReport::default() };
+        let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
         if let Some(name) = table.filter(|name| !self.tables.contains_key(*name)) {
             return Err(Error::invalid(format!(
                 "no table \"{name}\"; there are: {}",
@@ -248,8 +465,9 @@ impl Store for Tablets {
             ))
             .at(&self.name, 0, ""));
         }
-        for (_, tablets) in self.tables.iter().filter(|(name, _)| table.is_none_or(|table| table == *name)) {
-            for tablet in tablets {
+        let asked = self.tables.iter().filter(|(name, _)| table.is_none_or(|table| table == *name));
+        for (_, table) in asked {
+            for tablet in &table.tablets {
                 report.merge(tablet.verify(depth, progress)?);
             }
         }

@@ -105,7 +105,7 @@ pub(super) fn write_tablet(
     let is_counted = schema.keys_type == KeysType::Duplicate;
     if is_counted {
         let mut written = 0u64;
-        for tablet in find_tablets(folder, &Limits::default())? {
+        for tablet in find_tablets(folder, &Limits::default())?.tablets {
             let rows = TabletReader::open(&tablet, &TabletOptions::default())?.row_count().unwrap_or(0);
             written = rows.saturating_add(written);
         }

@@ -163,7 +163,7 @@ fn digest_with(mut digest: Box<Digest>, values: &[f64]) -> Result<Values> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tablet::meta::adler32;
+    use crate::tablet::header::adler32;
     use proptest::prelude::*;
 
     fn state(values: Values) -> State {

@@ -7,8 +7,9 @@ use roaring::RoaringBitmap;
 use super::options::{TabletLayout, TabletWriteOptions};
 use crate::schema::{KeysType, TabletSchema};
 use crate::segment::SegmentSummary;
+use crate::tablet::header::{NEW_HEADER_BYTES, adler32};
 use crate::tablet::messages::{DeleteBitmapPb, KeyBoundsPb, RowsetMetaPb, TabletMetaPb, UniqueIdPb};
-use crate::tablet::meta::{NEW_HEADER_BYTES, ROWSET_BETA, STATE_VISIBLE, adler32};
+use crate::tablet::meta::{ROWSET_BETA, STATE_VISIBLE};
 use crate::tablet::schema_message::schema_message;
 
 const STATE_RUNNING: i32 = 1;
@@ -111,6 +112,8 @@ impl Header<'_> {
             delete_bitmap: is_merge_on_write.then_some(bitmap),
             enable_unique_key_merge_on_write: Some(is_merge_on_write),
             encryption_algorithm: None,
+            tablet_role: None,
+            index_id: None,
         })
     }
 

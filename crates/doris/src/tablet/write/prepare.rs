@@ -75,7 +75,14 @@ fn merged(schema: &TabletSchema, all: &RecordBatch, order: &[u32]) -> Result<Vec
         .collect::<Result<Vec<&SchemaColumn>>>()?;
     let sorted = taken(all, order)?.into_iter().map(Ok);
     let reader = Box::new(RecordBatchIterator::new(sorted.collect::<Vec<_>>(), Arc::clone(&arrow)));
-    let rows = SegmentRows { reader, schema: Arc::clone(&arrow), version: 0, first_row: 0, log: None };
+    let rows = SegmentRows {
+        reader,
+        schema: Arc::clone(&arrow),
+        version: 0,
+        first_row: 0,
+        log: None,
+        keeps: Vec::new(),
+    };
     let source = MergedSegment::new(rows, KeyColumns::new(&columns, &arrow)?, None);
     let doubts = Arc::new(Doubts::default());
     let mut merge = Merge::new(vec![Box::new(source)], arrow, &columns, schema, BATCH_ROWS, doubts);
