@@ -22,6 +22,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 use pilaster_core::{Dataset, Limits, LossLog, RowRanges, col, lit};
+use pilaster_doris::segment::{Compression, SegmentWriteOptions};
 use pilaster_doris::tablet::{TabletOptions, TabletReader, TabletWriteOptions, TabletWriter, find_tablets};
 use pilaster_doris::{TableModel, TabletSchema};
 use support::batches;
@@ -294,4 +295,30 @@ fn a_tablet_describes_its_rowsets() {
     assert_eq!(fact(&last.facts, "rows"), "4");
     assert_eq!(fact(&last.facts, "created"), "2023-11-14T22:13:20Z");
     assert!(last.children[0].name.starts_with("segment "), "{}", last.children[0].name);
+}
+
+#[test]
+fn small_segments_are_left_uncompressed_as_doris_leaves_them() {
+    let codecs = |rows: i64, options: &TabletWriteOptions| {
+        let folder = tempfile::tempdir().unwrap();
+        let keys: Vec<i64> = (0..rows).collect();
+        // Values that are worth compressing.
+        let load = batch(&keys, &vec![7; keys.len()]);
+        let tablet =
+            write(&folder.path().join("t"), &schema(&TableModel::duplicate(["key"])), options, &[load]);
+        assert_eq!(
+            batches(tablet.scan()).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(),
+            rows as usize
+        );
+        tablet.column_statistics().unwrap()[0].codecs.clone()
+    };
+    for is_sorted in [true, false] {
+        let options = TabletWriteOptions::default().with_sorted_input(is_sorted);
+        assert_eq!(codecs(100, &options), ["NO_COMPRESSION"]);
+        // Two numbers and one mark of nulls, for each row.
+        assert_eq!(codecs((256 << 10) / 17, &options), ["NO_COMPRESSION"]);
+        assert_eq!(codecs((256 << 10) / 17 + 1, &options), ["LZ4F"]);
+        let segment = SegmentWriteOptions::default().with_compression(Compression::Zstd);
+        assert_eq!(codecs(100, &options.with_segment_options(segment)), ["ZSTD"]);
+    }
 }

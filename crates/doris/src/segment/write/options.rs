@@ -147,6 +147,11 @@ impl SegmentWriteOptions {
         schema.bf_fpp = self.bloom_rate.or(schema.bf_fpp);
     }
 
+    /// The codec, if one was chosen.
+    pub(crate) fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
     /// Takes an encoding and a codec for a column, and a format, where nothing was chosen.
     pub(crate) fn fill_column(&mut self, path: &str, encoding: Option<Encoding>, compression: Compression) {
         let is_open = self.compression.is_none();

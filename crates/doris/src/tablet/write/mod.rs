@@ -15,6 +15,7 @@
 //! | `options` | what can be chosen |
 //! | `prepare` | rows of one segment: sorted, merged |
 //! | `replaced` | rows that later ones replace |
+//! | `size` | whether a segment is worth compressing |
 //! | `header` | the metadata file |
 //! | `writer` | the folder |
 
@@ -22,6 +23,7 @@ mod header;
 mod options;
 mod prepare;
 mod replaced;
+mod size;
 mod writer;
 
 pub use options::{TabletLayout, TabletWriteOptions};

@@ -7,14 +7,15 @@ use arrow_array::RecordBatch;
 use pilaster_core::atomic::{AtomicFile, AtomicFolder};
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
-use std::io::Write;
+use std::io::{Sink, Write, sink};
 
 use super::header::{Header, Rowset, rowset_id};
 use super::options::TabletWriteOptions;
 use super::prepare::prepare;
 use super::replaced::Replaced;
+use super::size;
 use crate::schema::{KeysType, TabletSchema};
-use crate::segment::{SegmentSummary, SegmentWriter};
+use crate::segment::{Compression, SegmentSummary, SegmentWriter};
 
 /// The version of the first load: rowset [0-1] is empty.
 const FIRST_VERSION: i64 = 2;
@@ -65,6 +66,8 @@ pub struct TabletWriter {
     gathered_bytes: usize,
     /// The segment that rows go to as they come, and its number.
     open: Option<(SegmentWriter<AtomicFile>, u32)>,
+    /// Where rows go first that come sorted, while it is not known how many there are.
+    probe: Option<SegmentWriter<Sink>>,
     replaced: Replaced,
     /// Whether rows were lost on the way: then there must be no tablet without them.
     has_failed: bool,
@@ -85,7 +88,7 @@ impl TabletWriter {
         let mut schema = schema.clone();
         options.segment.declare(&mut schema);
         // What cannot be written is refused before anything is made.
-        SegmentWriter::try_new(std::io::sink(), &schema, &options.segment)?;
+        SegmentWriter::try_new(sink(), &schema, &options.segment)?;
         let target = target.into();
         let folder = AtomicFolder::create(&target)?;
         let inner = folder.path().join(options.folder());
@@ -109,6 +112,7 @@ impl TabletWriter {
             gathered_rows: 0,
             gathered_bytes: 0,
             open: None,
+            probe: None,
             replaced: Replaced::default(),
             has_failed: false,
         })
@@ -183,19 +187,52 @@ impl TabletWriter {
     }
 
     fn stream(&mut self, part: &RecordBatch) -> Result<()> {
-        let number = self.next_segment()?;
-        if self.open.is_none() {
-            self.open = Some((self.segment_writer(number)?, number));
+        match &mut self.open {
+            Some((writer, _)) => writer.write(part)?,
+            None => {
+                // Whether they are compressed is known when there are enough of them; whether they can be written, now.
+                if self.probe.is_none() {
+                    let probe = SegmentWriter::try_new(sink(), &self.schema, &self.options.segment)?;
+                    self.probe = Some(probe);
+                }
+                if let Some(probe) = &mut self.probe {
+                    probe.write(part)?;
+                }
+                self.gathered_rows = self.gathered_rows.saturating_add(part.num_rows() as u64);
+                self.gathered_bytes = self.gathered_bytes.saturating_add(size::of_rows(&self.schema, part));
+                self.gathered.push(part.clone());
+                if self.gathered_bytes > size::COMPRESSED_FROM {
+                    self.open_gathered()?;
+                }
+            }
         }
-        let Some((writer, _)) = &mut self.open else { return Ok(()) };
-        writer.write(part)?;
-        if writer.rows() >= u64::from(self.options.rows_per_segment) {
+        let rows = self.open.as_ref().map_or(self.gathered_rows, |(writer, _)| writer.rows());
+        if rows >= u64::from(self.options.rows_per_segment) {
             self.close_segment()?;
         }
         Ok(())
     }
 
+    /// Starts a segment with the rows that were gathered while nothing was known of its size.
+    fn open_gathered(&mut self) -> Result<()> {
+        let gathered = std::mem::take(&mut self.gathered);
+        let bytes = std::mem::take(&mut self.gathered_bytes);
+        self.gathered_rows = 0;
+        self.probe = None;
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        let number = self.next_segment()?;
+        let mut writer = self.segment_writer(number, bytes)?;
+        gathered.iter().try_for_each(|batch| writer.write(batch))?;
+        self.open = Some((writer, number));
+        Ok(())
+    }
+
     fn close_segment(&mut self) -> Result<()> {
+        if self.is_streaming() {
+            self.open_gathered()?;
+        }
         if let Some((writer, number)) = self.open.take() {
             let summary = self.finish_segment(writer, number)?;
             self.segments.push(summary);
@@ -207,11 +244,14 @@ impl TabletWriter {
         u32::try_from(self.segments.len()).map_err(|_| Error::invalid("2^32 segments in a rowset"))
     }
 
-    /// Starts the segment of this number in the rowset being written.
-    fn segment_writer(&self, number: u32) -> Result<SegmentWriter<AtomicFile>> {
+    /// Starts the segment of this number in the rowset being written, for rows of about so many bytes.
+    fn segment_writer(&self, number: u32, bytes: usize) -> Result<SegmentWriter<AtomicFile>> {
         let name = format!("{}_{number}.dat", self.rowset_id());
         let file = AtomicFile::create(self.inner().join(name))?;
-        let options = self.options.segment.clone().with_segment_id(number);
+        let mut options = self.options.segment.clone().with_segment_id(number);
+        if options.compression().is_none() && bytes <= size::COMPRESSED_FROM {
+            options = options.with_compression(Compression::None);
+        }
         SegmentWriter::try_new(file, &self.schema, &options)
     }
 
@@ -239,7 +279,10 @@ impl TabletWriter {
         let is_merge_on_write = self.schema.keys_type == KeysType::Unique && self.schema.merge_on_write;
         for batches in prepare(&self.schema, &gathered)? {
             let number = self.next_segment()?;
-            let mut writer = self.segment_writer(number)?;
+            let mut writer = self.segment_writer(
+                number,
+                batches.iter().map(|batch| size::of_rows(&self.schema, batch)).sum(),
+            )?;
             for batch in &batches {
                 let first_row = u32::try_from(writer.rows()).unwrap_or(u32::MAX);
                 writer.write(batch)?;
