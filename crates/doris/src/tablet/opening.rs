@@ -14,7 +14,7 @@ use super::layout::{HEADER_PART, TabletFolder};
 use super::meta::{RowsetMeta, TabletMeta};
 use super::options::TabletOptions;
 use super::reader::{LostSegment, Tablet, TabletSegment};
-use crate::schema::{SchemaColumn, TabletSchema};
+use crate::schema::{KeysType, SchemaColumn, TabletSchema};
 use crate::segment::{SegmentReader, SegmentReaderOptions, schema_type};
 
 /// The tablet of a folder, as its metadata describes it.
@@ -22,6 +22,11 @@ pub(super) fn open(folder: &TabletFolder, mut meta: TabletMeta, options: &Tablet
     let name = folder.path.display().to_string();
     if let Some(newer) = &options.schema {
         meta.schema = TabletSchema { merge_on_write: meta.schema.merge_on_write, ..newer.as_ref().clone() };
+    }
+    if meta.schema.keys_type != KeysType::Duplicate && !meta.schema.columns.iter().any(|column| column.is_key)
+    {
+        let expected = format!("a key column in a table of model {:?}", meta.schema.keys_type);
+        return Err(Error::corrupt(expected, "none").at(&name, 0, HEADER_PART));
     }
     let version = match options.as_of {
         Some(version) => version,

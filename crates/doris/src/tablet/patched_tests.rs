@@ -203,6 +203,21 @@ fn the_state_of_a_tablet_is_read() {
     assert!(tablet.open(&TabletOptions::default()).is_err());
 }
 
+#[test]
+fn rows_that_are_one_by_key_need_a_key() {
+    let load = batch(&[("k", longs(&[1, 2]))]);
+    let schema = TabletSchema::from_arrow(&load.schema(), &TableModel::unique(["k"])).unwrap();
+    let tablet = Written::new(&schema, &[load.clone(), load]);
+    tablet.patch(|meta| {
+        let of_rowsets = meta.rs_metas.iter_mut().filter_map(|rowset| rowset.tablet_schema.as_mut());
+        for column in of_rowsets.chain(meta.schema.as_mut()).flat_map(|schema| &mut schema.column) {
+            column.is_key = Some(false);
+        }
+    });
+    let error = tablet.open(&TabletOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("expected a key column in a table of model Unique, found none"), "{error}");
+}
+
 /// The rowset of a DELETE statement, newer than all others.
 fn delete(meta: &mut TabletMetaPb, predicate: DeletePredicatePb) {
     let last = meta.rs_metas.last().unwrap().clone();
@@ -261,6 +276,11 @@ fn typed(type_name: &str, precision: i32, frac: i32, values: &[Option<&str>]) ->
     Written::new(&schema, &[rows])
 }
 
+/// A type, values of it, and conditions with the rows that are left.
+type Case<'a> = (&'a str, i32, i32, &'a [Option<&'a str>], &'a [Condition<'a>]);
+/// Operator, value, and the rows that are left.
+type Condition<'a> = (&'a str, &'a str, &'a [i64]);
+
 fn left(tablet: &Written, predicate: DeletePredicatePb) -> Vec<i64> {
     let header = tablet.target().join("10001/1/10001.hdr");
     let before = std::fs::read(&header).unwrap();
@@ -280,7 +300,7 @@ fn conditions_compare_by_the_type_of_their_column() {
     let decimals = [Some("-1.50"), Some("0.01"), Some("2.50"), None];
     let booleans = [Some("true"), Some("false"), None];
     let texts = [Some("a"), Some("ab"), Some("b"), None];
-    let cases: &[(&str, i32, i32, &[Option<&str>], &[(&str, &str, &[i64])])] = &[
+    let cases: &[Case<'_>] = &[
         (
             "TINYINT",
             0,
