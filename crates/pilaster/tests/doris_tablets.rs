@@ -181,12 +181,26 @@ fn a_rollup_is_a_table_of_its_own_and_is_named() {
     Meta::default().below(root.path());
     Meta { tablet: 102, hash: 78, columns: vec![(0, "k")], loads: vec![vec![1, 2]], ..Meta::default() }
         .below(root.path());
-    let store = store(root.path(), &OpenOptions::default());
+    let open = |root: &Path| store(root, &OpenOptions::default());
+    let store = open(root.path());
     assert_eq!(store.tables(), ["5", "5-2"]);
     let base = store.table(Some("5")).unwrap();
     assert_eq!(keys(&base), [1, 2, 3]);
     assert!(said(&base).contains("5-2 is schema hash 78 (1 columns, 1 tablets)"), "{}", said(&base));
     assert_eq!(keys(&store.table(Some("5-2")).unwrap()), [1, 2]);
+    // It is not taken for the table where that cannot be read, and is read all the same.
+    let base = root.path().join("100/77");
+    let segment = fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path());
+    fs::remove_file(
+        segment.filter(|path| path.extension().is_some_and(|found| found == "dat")).last().unwrap(),
+    )
+    .unwrap();
+    let broken = open(root.path());
+    assert_eq!(broken.tables(), ["5-2"]);
+    assert!(broken.table(Some("5")).unwrap_err().to_string().contains("is missing"));
+    let error = broken.table(None).unwrap_err().to_string();
+    assert!(error.contains("holds table 5-2, and another of which nothing can be read"), "{error}");
+    assert_eq!(keys(&broken.table(Some("5-2")).unwrap()), [1, 2]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Where Apache Doris plugs in: which files and folders are its own and how they are opened.
 
 mod choice;
+mod opening;
 mod tablets;
 mod writing;
 
