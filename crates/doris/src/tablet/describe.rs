@@ -18,7 +18,7 @@ use crate::schema::{DELETE_SIGN_COLUMN, SchemaColumn, VERSION_COLUMN};
 /// Its metadata, rowset by rowset.
 pub(super) fn describe(tablet: &Tablet) -> Result<Node> {
     let meta = &tablet.meta;
-    let bytes = tablet.segments.iter().map(|segment| segment.reader.size_bytes()).sum();
+    let bytes = tablet.segments.iter().map(TabletSegment::bytes).fold(0, u64::saturating_add);
     let deleted: u64 = tablet.segments.iter().map(|segment| segment.deleted.len()).sum();
     let mut node = Node::new(format!("tablet {}", meta.tablet_id), bytes)
         .fact("table_id", meta.table_id)
@@ -48,7 +48,7 @@ pub(super) fn describe(tablet: &Tablet) -> Result<Node> {
 
 fn rowset_node(tablet: &Tablet, rowset: &RowsetMeta, kind: &str) -> Result<Node> {
     let segments: Vec<_> = tablet.segments.iter().filter(|segment| segment.rowset == rowset.id).collect();
-    let bytes = segments.iter().map(|segment| segment.reader.size_bytes()).sum();
+    let bytes = segments.iter().map(|segment| segment.bytes()).fold(0, u64::saturating_add);
     let mut node = Node::new(format!("{kind} {}", rowset.id), bytes)
         .fact("versions", format!("{}..={}", rowset.start_version, rowset.end_version))
         .fact("segments", rowset.num_segments)

@@ -124,9 +124,12 @@ fn stored_tablets(root: &Path, database: &Path, limits: &Limits) -> Result<Vec<T
     shards.sort();
     let mut found = Vec::new();
     for (id, tablet) in database::tablets(database, limits)? {
-        let folders = shards.iter().map(|shard| shard.join(id.to_string()).join(&tablet.schema_hash));
-        let path = folders.clone().find(|folder| folder.is_dir());
-        let path = path.or_else(|| folders.clone().next()).unwrap_or_else(|| root.join("data"));
+        let in_shard = |shard: &Path| shard.join(id.to_string()).join(&tablet.schema_hash);
+        // The metadata names the shard; the others are looked through only where that is not true.
+        let named = tablet.message.shard_id.map(|shard| in_shard(&root.join("data").join(shard.to_string())));
+        let path = named.clone().filter(|folder| folder.is_dir());
+        let path = path.or_else(|| shards.iter().map(|shard| in_shard(shard)).find(|folder| folder.is_dir()));
+        let path = path.or(named).unwrap_or_else(|| root.join("data"));
         let files = Listing::of(&path).map(|listing| listing.files).unwrap_or_default();
         let stored = Some(Arc::new(tablet.message));
         found.push(TabletFolder { stored, ..TabletFolder::with_files(&path, files) });

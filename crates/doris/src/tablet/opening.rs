@@ -144,6 +144,8 @@ fn open_segments(
             };
             let rows = reader.metadata().num_rows;
             let index_files = index_files(folder, &format!("{}_{number}", rowset.id));
+            let sizes = index_files.iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
+            let index_bytes = sizes.fold(0, u64::saturating_add);
             let deleted = meta.deleted.rows(&rowset.id, number, version);
             if let Some(row) = deleted.max().filter(|row| u64::from(*row) >= rows) {
                 return Err(Error::corrupt(format!("deleted rows below {rows}"), row).at(
@@ -160,6 +162,7 @@ fn open_segments(
                 deleted,
                 first_row,
                 index_files,
+                index_bytes,
             });
             first_row = first_row.saturating_add(rows);
         }

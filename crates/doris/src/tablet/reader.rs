@@ -78,6 +78,15 @@ pub(crate) struct TabletSegment {
     pub first_row: u64,
     /// Its inverted and ANN index files.
     pub index_files: Vec<PathBuf>,
+    /// How large they are together.
+    pub index_bytes: u64,
+}
+
+impl TabletSegment {
+    /// Bytes of the segment and its index files.
+    pub fn bytes(&self) -> u64 {
+        self.reader.size_bytes().saturating_add(self.index_bytes)
+    }
 }
 
 impl Tablet {
@@ -196,7 +205,7 @@ impl Dataset for TabletReader {
     }
 
     fn size_bytes(&self) -> u64 {
-        self.tablet.segments.iter().map(|segment| segment.reader.size_bytes()).sum()
+        self.tablet.segments.iter().map(TabletSegment::bytes).fold(0, u64::saturating_add)
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
