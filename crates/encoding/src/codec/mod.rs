@@ -12,6 +12,7 @@
 //!
 //! [`Codec::decompress_sized`] is for formats that leave the length to the codec.
 
+mod extent;
 #[cfg(feature = "zlib")]
 mod gzip;
 pub(crate) mod lz4;
@@ -122,6 +123,33 @@ impl Codec {
         let mut out = vec![0; self.content_length(src, max_len)?];
         self.decompress(src, &mut out)?;
         Ok(out)
+    }
+
+    /// How many bytes at the start of `src` are a block of `content` bytes, whatever follows them: for LZ4, Snappy and zlib, whose
+    /// bytes tell. The block may still be damaged inside.
+    ///
+    /// # Errors
+    /// If no such block begins there, or if the codec's blocks do not tell where they end.
+    ///
+    /// ```
+    /// use pilaster_encoding::codec::Codec;
+    ///
+    /// let mut bytes = Vec::new();
+    /// Codec::Lz4.compress(b"repeat repeat repeat repeat", &mut bytes)?;
+    /// let length = bytes.len();
+    /// bytes.extend(b"something else");
+    /// assert_eq!(Codec::Lz4.stored_length(&bytes, 27)?, length);
+    /// # Ok::<(), pilaster_encoding::DecodeError>(())
+    /// ```
+    pub fn stored_length(self, src: &[u8], content: usize) -> Result<usize> {
+        match self {
+            Self::Lz4 => extent::lz4(src, content),
+            #[cfg(feature = "snappy")]
+            Self::Snappy => extent::snappy(src, content),
+            #[cfg(feature = "zlib")]
+            Self::Zlib => zlib::stored_length(src, content),
+            _ => Err(DecodeError::new(0, "a codec whose blocks tell where they end", self.name())),
+        }
     }
 
     /// The length of what `src` decompresses to, as the codec says it; no more than `max_len`.
@@ -278,6 +306,13 @@ mod tests {
                 }
                 prop_assert!(codec.decompress(&packed[..cut.index(packed.len())], &mut again).is_err());
                 prop_assert!(codec.decompress(&[packed, &[0]].concat(), &mut again).is_err());
+                if matches!(codec, Codec::Lz4 | Codec::Snappy | Codec::Zlib) {
+                    let length = |bytes: &[u8], content| codec.stored_length(bytes, content);
+                    let followed = [packed, &bytes].concat();
+                    prop_assert_eq!(length(&followed, bytes.len()), Ok(packed.len()));
+                    prop_assert!(length(&packed[..cut.index(packed.len())], bytes.len()).is_err());
+                    prop_assert!(bytes.is_empty() || length(&followed, bytes.len() - 1).is_err());
+                }
             }
         }
 
@@ -291,6 +326,8 @@ mod tests {
                 packed[at] ^= bytes.first().copied().unwrap_or(1);
                 let _ = codec.decompress(&packed, &mut vec![0; bytes.len()]);
                 let _ = codec.decompress_sized(&packed, 10_000);
+                let _ = codec.stored_length(&packed, bytes.len());
+                prop_assert!(codec.stored_length(&bytes, len).map_or(true, |stored| stored <= bytes.len()));
             }
         }
     }

@@ -33,6 +33,26 @@ pub(super) fn compress(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
 }
 
 pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
+    let used = inflate(src, dst)?;
+    if used != src.len() {
+        return Err(DecodeError::new(used, "the end of the zlib data", "more bytes"));
+    }
+    Ok(())
+}
+
+/// How many bytes at the start of `src` are a stream of `content` bytes.
+pub(super) fn stored_length(src: &[u8], content: usize) -> Result<usize> {
+    // The two header bytes are a multiple of 31: most bytes are no stream, and need no room.
+    let is_stream =
+        src.first_chunk().is_some_and(|two| u16::from_be_bytes(*two) % 31 == 0 && two[0] & 15 == 8);
+    if !is_stream {
+        return Err(wrong_length(Codec::Zlib, content, "no zlib header"));
+    }
+    inflate(src, &mut vec![0; content])
+}
+
+/// Decompresses the stream at the start of `src` into exactly `dst`; says how many bytes it took.
+fn inflate(src: &[u8], dst: &mut [u8]) -> Result<usize> {
     INFLATE.with_borrow_mut(|inflate| {
         inflate.reset(true);
         let wanted = dst.len();
@@ -51,10 +71,6 @@ pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
         if made != dst.len() as u64 {
             return Err(wrong_length(Codec::Zlib, dst.len(), format_args!("{made} bytes")));
         }
-        if used != src.len() as u64 {
-            let at = usize::try_from(used).unwrap_or(usize::MAX);
-            return Err(DecodeError::new(at, "the end of the zlib data", "more bytes"));
-        }
-        Ok(())
+        Ok(usize::try_from(used).unwrap_or(usize::MAX))
     })
 }

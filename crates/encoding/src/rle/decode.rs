@@ -199,6 +199,44 @@ impl<'a> RleDecoder<'a> {
     }
 }
 
+/// How many bytes at the start of `bytes` are a stream of `count` integers of `width` bits, whatever follows them. It has at most
+/// `runs` runs, which is what they are taken from: a caller that asks at many places bounds its work.
+///
+/// # Errors
+/// If no such stream begins there.
+///
+/// ```
+/// assert_eq!(pilaster_encoding::rle::stream_length(&[0x05, 0xf6, 0x01, 0xff], 1, 10, &mut 1)?, 3);
+/// # Ok::<(), pilaster_encoding::DecodeError>(())
+/// ```
+pub fn stream_length(bytes: &[u8], width: u32, count: usize, runs: &mut u64) -> Result<usize> {
+    let (width, mut left, mut pos) = (width as usize, count, 0usize);
+    while left > 0 {
+        *runs =
+            runs.checked_sub(1).ok_or_else(|| DecodeError::new(pos, "the end of the stream", "more runs"))?;
+        let at = pos;
+        let header = varint::read_u32(bytes, &mut pos)?;
+        let run = (header >> 1) as usize;
+        let (values, stored) = if header & 1 == 0 {
+            (run, width.div_ceil(8))
+        } else {
+            let nominal = run.saturating_mul(8);
+            // Only the bytes of values that exist follow, and no group without a value.
+            let values = if nominal.saturating_sub(left) < 8 { nominal.min(left) } else { nominal };
+            (values, values.saturating_mul(width).div_ceil(8))
+        };
+        if values == 0 || values > left {
+            return Err(DecodeError::new(at, format!("a run of 1 to {left} values"), values.to_string()));
+        }
+        pos = pos.saturating_add(stored);
+        if pos > bytes.len() {
+            return Err(DecodeError::new(at, format!("a run of {stored} bytes"), "the end of the bytes"));
+        }
+        left = left.saturating_sub(values);
+    }
+    Ok(pos)
+}
+
 /// Decodes a whole stream of integers of `width` bits: fills `out`, and the stream must end there.
 ///
 /// # Errors

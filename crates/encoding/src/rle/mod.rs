@@ -22,7 +22,7 @@ mod decode;
 mod encode;
 
 pub use crate::bits::Packable as RleValue;
-pub use decode::{RleDecoder, decode, decode_bitmap};
+pub use decode::{RleDecoder, decode, decode_bitmap, stream_length};
 pub use encode::{RleEncoder, encode, encode_bitmap};
 
 #[cfg(test)]
@@ -113,6 +113,16 @@ mod tests {
                 encoder.push_run(run[0], run.len());
             }
             prop_assert_eq!(&out, &encoder.finish());
+            // What follows does not matter, a missing byte does.
+            let followed = [out.as_slice(), &[0xff; 70]].concat();
+            let mut left = 10_000;
+            prop_assert_eq!(stream_length(&followed, width, values.len(), &mut left), Ok(out.len()));
+            let runs = 10_000 - left;
+            prop_assert_eq!(stream_length(&followed, width, values.len(), &mut runs.clone()), Ok(out.len()));
+            if let Some((_, cut)) = out.split_last() {
+                prop_assert!(stream_length(cut, width, values.len(), &mut left).is_err());
+                prop_assert!(stream_length(&followed, width, values.len(), &mut (runs - 1)).is_err());
+            }
         }
 
         #[test]
