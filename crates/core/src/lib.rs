@@ -13,6 +13,7 @@
 //! | [`atomic`] | files and folders that appear complete or not at all |
 //! | [`buffers`] | memory for blocks, used again |
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
+//! | [`fitting`] | batches that fit in memory once their values are written out |
 //! | [`progress`] | how far long work has come: [`Progress`] |
 //! | [`pieces`] | the rows that one read takes out of several blocks, as one array |
 //! | [`validity`] | which rows of a block hold a value |
@@ -41,6 +42,7 @@ pub mod buffers;
 pub mod dataset;
 pub mod describe;
 pub mod error;
+pub mod fitting;
 pub mod limits;
 pub mod merge;
 pub mod pieces;

@@ -11,6 +11,8 @@ pub struct Limits {
     pub block_bytes: u64,
     /// Largest block or page after decompression and decoding, in bytes.
     pub decoded_bytes: u64,
+    /// Largest column of a batch whose strings are written out one by one, in bytes: batches are cut so that they fit.
+    pub batch_bytes: u64,
     /// Largest file of small records that is read in one piece, in bytes: superblocks, the records of a container.
     pub record_file_bytes: u64,
     /// Largest log, or segment of one, that is read in one piece, in bytes.
@@ -20,13 +22,14 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 MiB of metadata, 256 MiB per block before and after decoding, 512 MiB of records, 4 GiB of log, 32 levels.
+    /// 64 MiB of metadata, 256 MiB per block before and after decoding and per column of a batch, 512 MiB of records, 4 GiB of log, 32 levels.
     fn default() -> Self {
         const MIB: u64 = 1 << 20;
         Self {
             metadata_bytes: 64 * MIB,
             block_bytes: 256 * MIB,
             decoded_bytes: 256 * MIB,
+            batch_bytes: 256 * MIB,
             record_file_bytes: 512 * MIB,
             log_bytes: 4096 * MIB,
             depth: 32,

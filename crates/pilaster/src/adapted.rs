@@ -13,8 +13,8 @@ use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, DatasetRef, Error, Finding, Limits, Progress, Result, Scan, ScanRequest, Split,
+    VerifyDepth, VerifyReport, fitting,
 };
 
 /// See the module.
@@ -169,6 +169,8 @@ impl Dataset for AdaptedDataset {
             output: Arc::clone(&output),
             left: request.limit.unwrap_or(u64::MAX),
         };
+        // A cast may write out strings that the inner dataset shares.
+        let reader = fitting::batches(reader, &Limits::default());
         let batches = reader.map_while(move |batch| match batch {
             _ if adapter.left == 0 => None,
             batch => Some(batch.and_then(|batch| adapter.adapt(&batch))),

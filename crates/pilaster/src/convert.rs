@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pilaster_core::source::FileSource;
-use pilaster_core::{BatchReader, Dataset, Error, Progress, Result, ScanRequest, SharedFile, SourceRef};
+use pilaster_core::{
+    BatchReader, Dataset, Error, Limits, Progress, Result, ScanRequest, SharedFile, SourceRef, fitting,
+};
 
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::parquet::ParquetDataset;
@@ -102,7 +104,8 @@ pub fn convert(
     if !options.overwrite && !is_addition && fs::symlink_metadata(&target.path).is_ok() {
         return Err(Error::invalid("exists already").at(&target.name(), 0, ""));
     }
-    let batches = dataset.read(request)?;
+    // Writers copy strings that scans share.
+    let batches = fitting::batches(dataset.read(request)?, &Limits::default());
     if let Some(rows) = expected_rows(dataset, request) {
         progress.set_total(rows);
     }

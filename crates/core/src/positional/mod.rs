@@ -4,7 +4,8 @@
 //! (late materialisation); else the other columns are read from the first remaining row to the last and filtered. What was
 //! read to be compared is not read again.
 //! Batches end at multiples of the batch size, so that they seldom straddle blocks of a power of two; or where the blocks of
-//! the columns do, if those are known and not smaller than a batch.
+//! the columns do, if those are known and not smaller than a batch. A batch of which a column says that its values are too many
+//! bytes ([`fitting`]) is read as two.
 
 mod filter;
 
@@ -21,6 +22,7 @@ use arrow_select::filter::{FilterBuilder, filter_record_batch};
 
 use crate::dataset::{BatchReader, OnDamage, ScanRequest, column_index};
 use crate::error::{Error, Result};
+use crate::fitting;
 use crate::rows::RowRanges;
 use crate::salvage::LossLog;
 
@@ -186,7 +188,14 @@ impl PositionalScan {
                     continue;
                 }
             }
-            let batch = self.read(rows)?;
+            let batch = match self.read(rows.clone()) {
+                Err(error) if fitting::is_too_large(&error) && rows.end.saturating_sub(rows.start) > 1 => {
+                    let middle = rows.start.midpoint(rows.end);
+                    self.pending.extend([middle..rows.end, rows.start..middle]);
+                    continue;
+                }
+                batch => batch?,
+            };
             if batch.num_rows() > 0 {
                 let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
                 self.left = self.left.saturating_sub(keep as u64);
