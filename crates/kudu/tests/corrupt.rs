@@ -347,7 +347,10 @@ fn a_file_cut_in_a_block_keeps_all_blocks_before_it() {
         let (values, numbers, lost) = tolerant(&reader);
         assert_eq!(values.as_ref(), whole.array.slice(0, rows as usize).as_ref(), "{}", whole.name);
         assert_eq!(numbers, (0..rows).collect::<Vec<_>>(), "{}", whole.name);
-        assert!(lost.is_empty(), "{}: {lost:?}", whole.name);
+        // Nobody knows how many rows the rest held, but that it is lost is said.
+        assert_eq!(lost, std::slice::from_ref(&(rows..rows)), "{}", whole.name);
+        assert!(batches(reader.scan()).is_err(), "{}", whole.name);
+        assert!(!reader.verify(VerifyDepth::Footer, &Silent).unwrap().is_sound(), "{}", whole.name);
     }
 }
 
@@ -573,4 +576,193 @@ fn with_dictionary_code(bytes: Vec<u8>) -> Vec<u8> {
     let mut damaged = bytes;
     damaged[start + 4] = 1;
     with_block_checksum(damaged, start..start + dictionary.bytes as usize)
+}
+
+/// Every encoding and codec, in files that carry no checksums: blocks are found by the lengths their bytes tell.
+fn unchecked_wholes() -> Vec<Whole> {
+    let mut wholes = Vec::new();
+    for data_type in [DataType::Int64, DataType::UInt32, DataType::Boolean, DataType::Utf8View] {
+        let kudu = kudu_type(&data_type).unwrap();
+        for &encoding in kudu.encodings() {
+            for &compression in Compression::ALL {
+                for is_nullable in [false, true] {
+                    let rows = if kudu == KuduType::Bool { 30_000 } else { 1500 };
+                    let recipe = Recipe::new(Pattern::Runs, rows, if is_nullable { 30 } else { 0 });
+                    let array = recipe.build(&data_type);
+                    let array = if encoding == Encoding::Dict { few_words(&array) } else { array };
+                    let field = Field::new("value", data_type.clone(), is_nullable);
+                    let writer = CFileWriterOptions::default()
+                        .with_encoding(encoding)
+                        .with_compression(compression)
+                        .with_checksums(false)
+                        .with_index_block_size_bytes(200)
+                        .with_block_size_bytes(512);
+                    let bytes = write(&field, &[Arc::clone(&array)], writer).unwrap();
+                    let shape = AssumedShape {
+                        encoding,
+                        compression,
+                        is_nullable,
+                        has_checksums: false,
+                        ..AssumedShape::new(kudu)
+                    };
+                    let name =
+                        format!("unchecked {data_type} {encoding} {compression} nullable {is_nullable}");
+                    wholes.push(Whole { name, shape, field, bytes, array });
+                }
+            }
+        }
+    }
+    wholes
+}
+
+#[test]
+fn a_lost_footer_without_checksums_loses_nothing() {
+    for whole in unchecked_wholes() {
+        let end = whole.reader().metadata().blocks_end as usize;
+        let reader = recover(&whole, whole.bytes[..end].to_vec());
+        check_all_but(&whole, &tolerant(&reader), &[], "footer lost");
+        assert!(batches(reader.scan()).is_ok(), "{}", whole.name);
+    }
+}
+
+#[test]
+fn a_lost_footer_and_a_damaged_block_without_checksums_lose_that_block_only() {
+    for whole in unchecked_wholes() {
+        let end = whole.reader().metadata().blocks_end as usize;
+        let pages = whole.data_pages();
+        let Some(page) = pages.get(1).filter(|_| pages.len() > 3) else { continue };
+        let mut damaged = whole.bytes[..end].to_vec();
+        damaged[page.offset as usize..(page.offset + page.bytes) as usize].fill(0xff);
+        let lost = [page.rows.clone().unwrap()];
+        check_all_but(&whole, &tolerant(&recover(&whole, damaged)), &lost, "block and footer");
+    }
+}
+
+/// Blocks of more than 1 MiB, compressed: only the codec tells their length.
+#[test]
+fn long_compressed_blocks_are_found() {
+    let array = Recipe::new(Pattern::Random, 1_000_000, 0).build(&DataType::Int64);
+    let field = Field::new("value", DataType::Int64, false);
+    // Values of few bits, so that they are stored compressed.
+    let narrow = array.as_primitive::<arrow_array::types::Int64Type>().iter().map(|v| v.map(|v| v & 0xffff));
+    let array: ArrayRef = Arc::new(narrow.collect::<arrow_array::Int64Array>());
+    for (compression, has_checksums) in [
+        (Compression::Lz4, true),
+        (Compression::Snappy, false),
+        (Compression::Zlib, true),
+        (Compression::None, true),
+    ] {
+        let writer = CFileWriterOptions::default()
+            .with_encoding(Encoding::Plain)
+            .with_compression(compression)
+            .with_checksums(has_checksums)
+            .with_block_size_bytes(2 << 20);
+        let bytes = write(&field, &[Arc::clone(&array)], writer).unwrap();
+        let shape = AssumedShape {
+            encoding: Encoding::Plain,
+            compression,
+            has_checksums,
+            ..AssumedShape::new(KuduType::Int64)
+        };
+        let name = format!("long {compression}");
+        let whole = Whole { name, shape, field: field.clone(), bytes, array: Arc::clone(&array) };
+        let pages = whole.data_pages();
+        assert!(pages.len() >= 4, "{}", whole.name);
+        let end = whole.reader().metadata().blocks_end as usize;
+        check_all_but(&whole, &tolerant(&recover(&whole, whole.bytes[..end].to_vec())), &[], "footer lost");
+        let mut damaged = whole.bytes[..end].to_vec();
+        damaged[pages[1].offset as usize..][..1000].fill(0xee);
+        let lost = [pages[1].rows.clone().unwrap()];
+        check_all_but(&whole, &tolerant(&recover(&whole, damaged)), &lost, "block and footer");
+    }
+}
+
+#[test]
+fn what_nothing_claims_is_a_loss() {
+    let array = Recipe::new(Pattern::Random, 3000, 0).build(&DataType::Int64);
+    let field = Field::new("value", DataType::Int64, false);
+    let writer = CFileWriterOptions::default().with_block_size_bytes(1024);
+    let bytes = write(&field, &[Arc::clone(&array)], writer).unwrap();
+    let whole =
+        Whole { name: "int64".into(), shape: AssumedShape::new(KuduType::Int64), field, bytes, array };
+    let pages = whole.data_pages();
+    let end = whole.reader().metadata().blocks_end as usize;
+    let recovered = |bytes: &[u8], shape: &AssumedShape| {
+        let reader =
+            CFileReader::recover(memory("f.cfile", bytes.to_vec()), shape, &CFileReaderOptions::default());
+        let reader = reader.unwrap();
+        let log = Arc::new(LossLog::new());
+        let found = batches(reader.scan().skip_damage(Arc::clone(&log))).unwrap();
+        let reasons: Vec<_> = log.losses().into_iter().map(|lost| (lost.rows, lost.reason)).collect();
+        (found.iter().map(|batch| batch.num_rows() as u64).sum::<u64>(), reasons)
+    };
+    // Another type, encoding or codec: nothing is found, and that is said.
+    let wrong = [
+        AssumedShape::new(KuduType::Int32),
+        AssumedShape::new(KuduType::String),
+        AssumedShape { encoding: Encoding::Rle, ..whole.shape.clone() },
+        AssumedShape { compression: Compression::Zlib, ..whole.shape.clone() },
+        AssumedShape { is_nullable: true, ..whole.shape.clone() },
+    ];
+    for shape in wrong {
+        let (rows, losses) = recovered(&whole.bytes[..end], &shape);
+        assert_eq!((rows, losses.len(), &losses[0].0), (0, 1, &(0..0)), "{shape:?}: {losses:?}");
+        let expected = format!(
+            "f.cfile: cfile blocks at byte 16: expected blocks of {} {} {}: is that what the file holds?, found ",
+            shape.data_type, shape.encoding, shape.compression
+        );
+        assert!(losses[0].1.starts_with(&expected), "{}", losses[0].1);
+    }
+    // Cut between two blocks: nothing is left over, and still nobody knows whether rows followed.
+    let (rows, losses) = recovered(&whole.bytes[..pages[3].offset as usize], &whole.shape);
+    assert_eq!(rows, pages[3].rows.clone().unwrap().start);
+    assert_eq!(losses.len(), 1);
+    let expected = format!(
+        "f.cfile: cfile blocks at byte {}: expected an index that names all blocks, found none; whether rows followed the last \
+         block is not known",
+        pages[3].offset
+    );
+    assert_eq!(losses[0], (rows..rows, expected));
+    // The last block is damaged: its rows have no neighbour that tells how many they were.
+    let last = pages.last().unwrap();
+    let mut damaged = whole.bytes[..end].to_vec();
+    damaged[last.offset as usize + 30] ^= 1;
+    let (rows, losses) = recovered(&damaged, &whole.shape);
+    assert_eq!((rows, losses.len()), (last.rows.clone().unwrap().start, 1), "{losses:?}");
+    assert!(
+        losses[0].1.contains(&format!("at byte {}: expected blocks of INT64", last.offset)),
+        "{losses:?}"
+    );
+    // A footer that is sound knows better than the caller.
+    let (rows, losses) = recovered(&whole.bytes, &AssumedShape::new(KuduType::String));
+    assert_eq!((rows, losses), (3000, vec![]));
+    // So does one behind a damaged header.
+    let mut damaged = whole.bytes.clone();
+    damaged[3] ^= 1;
+    assert_eq!(recovered(&damaged, &AssumedShape::new(KuduType::Int32)), (3000, vec![]));
+    // Nothing is no CFile.
+    for length in [0, 11] {
+        let source = memory("f.cfile", whole.bytes[..length].to_vec());
+        let error = CFileReader::recover(source, &whole.shape, &CFileReaderOptions::default()).unwrap_err();
+        let expected =
+            format!("f.cfile: cfile at byte 0: expected a CFile header of 12 bytes, found {length} bytes");
+        assert_eq!(error.to_string(), expected);
+    }
+    let (rows, losses) = recovered(&whole.bytes[..16], &whole.shape);
+    assert_eq!((rows, losses.len()), (0, 1));
+}
+
+/// A file of no rows without its footer: its empty index proves that none are lost.
+#[test]
+fn no_rows_are_not_lost() {
+    let field = Field::new("value", DataType::Int32, false);
+    for checksums in [false, true] {
+        let options = CFileWriterOptions::default().with_checksums(checksums);
+        let bytes = write(&field, &[], options).unwrap();
+        let end = CFileReader::open(memory("f.cfile", bytes.clone())).unwrap().metadata().blocks_end as usize;
+        let shape = AssumedShape { has_checksums: checksums, ..AssumedShape::new(KuduType::Int32) };
+        let source = memory("f.cfile", bytes[..end].to_vec());
+        let reader = CFileReader::recover(source, &shape, &CFileReaderOptions::default()).unwrap();
+        assert!(batches(reader.scan()).unwrap().is_empty());
+    }
 }

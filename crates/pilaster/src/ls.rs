@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::slice;
 
-use pilaster_core::{Dataset, Error, Result};
+use pilaster_core::{Dataset, Error, Result, Severity};
 
 use crate::open::{OpenOptions, is_table_folder};
 use crate::paths;
@@ -187,13 +187,16 @@ fn entry(path: &str, options: &ListOptions) -> Entry {
 }
 
 fn opened(path: &str, dataset: &dyn Dataset) -> Entry {
+    // Files that belong to it may be opened only now.
+    let bytes = dataset.size_bytes();
+    let problem = dataset.findings().into_iter().find(|finding| finding.severity == Severity::Error);
     Entry {
         path: path.to_string(),
         format: Some(dataset.format().to_string()),
         rows: dataset.row_count(),
-        bytes: dataset.size_bytes(),
+        bytes,
         columns: Some(dataset.schema().fields().len()),
         details: Vec::new(),
-        state: State::Ok,
+        state: problem.map_or(State::Ok, |finding| State::Problem(finding.to_string())),
     }
 }

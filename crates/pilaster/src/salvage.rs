@@ -39,16 +39,17 @@ pub struct SalvageReport {
     pub rows_total: Option<u64>,
     /// Rows written.
     pub rows_saved: u64,
-    /// Rows that could not be given, each counted once.
+    /// Rows that could not be given, each counted once: not those of which only a cell was lost and given as null, nor those that
+    /// nobody can count. See [`SalvageReport::losses`] for these.
     pub rows_lost: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// What was lost and why, by position.
+    /// What was lost and why, by position. Losses of no rows are of rows that nobody can count.
     pub losses: Vec<LostRows>,
 }
 
 impl SalvageReport {
-    /// Whether nothing was lost.
+    /// Whether nothing was lost, cells and rows that nobody can count included.
     pub fn is_complete(&self) -> bool {
         self.losses.is_empty()
     }
@@ -98,11 +99,14 @@ pub fn salvage(
     let summary = convert(dataset, &request, target, &options.convert, progress)?;
     let losses = losses.losses();
     let lost: RowRanges = losses.iter().map(|lost| lost.rows.clone()).collect();
+    let rows_total = dataset.row_count();
+    // Of a row that was given, no more than cells can be lost.
+    let most_lost = rows_total.map_or(u64::MAX, |total| total.saturating_sub(summary.rows));
     Ok(SalvageReport {
         source: dataset.name().to_string(),
-        rows_total: dataset.row_count(),
+        rows_total,
         rows_saved: summary.rows,
-        rows_lost: lost.count(),
+        rows_lost: lost.count().min(most_lost),
         bytes: summary.bytes,
         losses,
     })

@@ -2,7 +2,8 @@
 //!
 //! | Kudu | Arrow by default | may also be read as |
 //! | --- | --- | --- |
-//! | (U)INT8 … (U)INT64 | (U)Int8 … (U)Int64 | any integer, date, time, timestamp, duration or decimal of that width; wider decimals |
+//! | INT8 … INT64 | Int8 … Int64 | any integer (bits are kept), date, time, timestamp, duration or decimal of that width; wider decimals |
+//! | UINT8 … UINT64 | UInt8 … UInt64 | the same, but of decimals only wider ones |
 //! | INT128 | Decimal256(39, 0) | Decimal128 |
 //! | FLOAT, DOUBLE | Float32, Float64 | |
 //! | BOOL | Boolean | |
@@ -21,7 +22,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::{can_cast_types, cast};
 use arrow_schema::{DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result, fitting};
 
 use super::types::{KuduType, Physical};
 
@@ -107,12 +108,17 @@ pub(crate) struct Target {
     pub decoded: DataType,
     /// Integers become decimals of more bits before anything else.
     widened: Option<DataType>,
+    /// Whether stored integers have no sign.
+    pub is_unsigned: bool,
+    /// Digits that a decimal may have that was asked for, if stored numbers can have more: a CFile does not know them.
+    pub most_digits: Option<u8>,
 }
 
 impl Target {
     /// The way from values of `data_type` to `wanted`, or to the natural type.
     pub fn new(data_type: KuduType, wanted: Option<&DataType>) -> Result<Self> {
         let natural = natural_type(data_type);
+        let is_asked_for = wanted.is_some();
         let wanted = wanted.unwrap_or(&natural).clone();
         let refuse =
             || Error::invalid(format!("values of type {data_type} cannot be read as Arrow type {wanted}"));
@@ -125,7 +131,14 @@ impl Target {
                 Err(refuse())
             };
         }
-        let direct = |decoded: DataType| Self { arrow: decoded.clone(), decoded, widened: None };
+        let is_unsigned = data_type.is_unsigned();
+        let direct = |decoded: DataType| Self {
+            arrow: decoded.clone(),
+            decoded,
+            widened: None,
+            is_unsigned,
+            most_digits: None,
+        };
         match data_type.physical() {
             Physical::Bool if wanted == DataType::Boolean => Ok(direct(wanted)),
             Physical::Bool => Err(refuse()),
@@ -138,35 +151,34 @@ impl Target {
                     | DataType::FixedSizeBinary(_) => DataType::BinaryView,
                     _ => return Err(refuse()),
                 };
-                Ok(Self { arrow: wanted, decoded, widened: None })
+                Ok(Self { arrow: wanted, decoded, widened: None, is_unsigned, most_digits: None })
             }
             Physical::Fixed(width) => {
                 let is_float = matches!(data_type, KuduType::Float | KuduType::Double);
                 if is_float {
                     return if wanted == natural { Ok(direct(wanted)) } else { Err(refuse()) };
                 }
-                if width_of(&wanted) == Some(width)
-                    && !matches!(wanted, DataType::Float32 | DataType::Float64)
-                {
-                    return Ok(direct(wanted));
+                let wanted_width = width_of(&wanted).ok_or_else(refuse)?;
+                // A decimal has a sign: integers without one need more bits.
+                let is_same = wanted_width == width && !(is_unsigned && wanted.is_decimal());
+                let precision = match wanted {
+                    DataType::Decimal32(precision, _)
+                    | DataType::Decimal64(precision, _)
+                    | DataType::Decimal128(precision, _)
+                    | DataType::Decimal256(precision, _) => precision,
+                    _ => 0,
+                };
+                let is_short = wanted.is_decimal() && precision < digits_of(width, is_unsigned);
+                let most_digits = (is_asked_for && is_short).then_some(precision);
+                if is_same && !matches!(wanted, DataType::Float32 | DataType::Float64) {
+                    return Ok(Self { most_digits, ..direct(wanted) });
                 }
                 // Unscaled integers of any width may become a decimal that is wide enough.
-                let (precision, scale, target_width) = match wanted {
-                    DataType::Decimal64(p, s) => (p, s, 8),
-                    DataType::Decimal128(p, s) => (p, s, 16),
-                    DataType::Decimal256(p, s) => (p, s, 32),
-                    _ => return Err(refuse()),
-                };
-                if target_width < width || precision == 0 {
+                if precision == 0 || wanted_width <= width {
                     return Err(refuse());
                 }
-                let decoded = match width {
-                    4 => DataType::Decimal32(precision.min(9), scale),
-                    8 => DataType::Decimal64(precision.min(18), scale),
-                    16 => DataType::Decimal128(precision.min(38), scale),
-                    _ => return Err(refuse()),
-                };
-                Ok(Self { widened: Some(wanted.clone()), arrow: wanted, decoded })
+                let decoded = natural_number(width);
+                Ok(Self { widened: Some(wanted.clone()), arrow: wanted, decoded, is_unsigned, most_digits })
             }
         }
     }
@@ -187,7 +199,32 @@ impl Target {
         (width(&self.decoded), width(self.number()))
     }
 
-    /// Brings decoded values to the type that was asked for.
+    /// Bytes that a value takes in an array before [`Target::finish`], those of strings themselves left out.
+    pub fn element_bytes(&self) -> u64 {
+        match self.decoded {
+            DataType::Utf8View | DataType::BinaryView => size_of::<u128>() as u64,
+            _ => self.widths().1.max(1) as u64,
+        }
+    }
+
+    /// The way to strings as decoding gives them, views, for columns that are asked for in another form; else this one.
+    pub fn decoded_only(&self) -> Self {
+        match self.decoded {
+            DataType::Utf8View | DataType::BinaryView => Self { arrow: self.decoded.clone(), ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
+    /// As [`Target::finish`], for any number of strings: those that would take too many bytes once they are written out are
+    /// refused before that (see [`fitting`]).
+    pub fn finish_within(&self, array: ArrayRef, limits: &Limits) -> Result<ArrayRef> {
+        if self.arrow != *array.data_type() {
+            fitting::check(&array, limits)?;
+        }
+        self.finish(array)
+    }
+
+    /// Brings decoded values to the type that was asked for; few of them, or numbers.
     pub fn finish(&self, array: ArrayRef) -> Result<ArrayRef> {
         match &self.arrow {
             same if same == array.data_type() => Ok(array),
@@ -205,6 +242,29 @@ pub(crate) fn is_ordered_as_stored(data_type: KuduType, arrow: &DataType) -> boo
         DataType::Float16 | DataType::Interval(_) => false,
         _ if data_type.physical() == Physical::Binary => true,
         _ => arrow.is_unsigned_integer() == data_type.is_unsigned(),
+    }
+}
+
+/// Digits of the largest integer of so many bytes.
+fn digits_of(width: usize, is_unsigned: bool) -> u8 {
+    match (width, is_unsigned) {
+        (1, _) => 3,
+        (2, _) => 5,
+        (4, _) => 10,
+        (8, false) => 19,
+        (8, true) => 20,
+        _ => INT128_DIGITS,
+    }
+}
+
+/// An Arrow type for stored numbers of so many bytes that are widened before they are given.
+fn natural_number(width: usize) -> DataType {
+    match width {
+        1 => DataType::Int8,
+        2 => DataType::Int16,
+        4 => DataType::Int32,
+        8 => DataType::Int64,
+        _ => DataType::Decimal128(38, 0),
     }
 }
 
@@ -239,6 +299,8 @@ mod tests {
             (KuduType::String, DataType::Int32),
             (KuduType::Int64, DataType::Decimal32(9, 0)),
             (KuduType::Bool, DataType::Int8),
+            (KuduType::UInt32, DataType::Decimal32(9, 0)),
+            (KuduType::UInt64, DataType::Decimal64(18, 0)),
         ] {
             assert!(Target::new(data_type, Some(&arrow)).is_err(), "{data_type} as {arrow}");
         }

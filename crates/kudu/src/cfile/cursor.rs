@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_schema::DataType;
 use bytes::Bytes;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::positional::ColumnCursor;
@@ -12,7 +14,7 @@ use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::block::Block;
-use super::decode::{DecodedBlock, Form, as_list_type, finish};
+use super::decode::{DecodedBlock, Form, as_list_type, finish, finish_all};
 use super::file::{CFile, DATA_PART, LocatedBlock};
 use super::index::IndexCursor;
 use super::metadata::BlockPointer;
@@ -27,6 +29,8 @@ pub(crate) struct CellCursor {
     read_ahead_bytes: u64,
     place: Place,
     current: Option<DecodedBlock>,
+    /// Where the block begins that was decoded last.
+    at: u64,
     ahead: VecDeque<(BlockPointer, Bytes)>,
     salvage: Option<Vec<(LocatedBlock, Option<String>)>>,
 }
@@ -43,14 +47,17 @@ enum Place {
 
 impl CellCursor {
     pub fn new(file: Arc<CFile>, wanted: RowRanges) -> Self {
-        let salvage =
-            file.recovered.as_ref().map(|found| found.iter().map(|block| (block.clone(), None)).collect());
+        let salvage = file
+            .recovered
+            .as_ref()
+            .map(|found| found.blocks.iter().map(|block| (block.clone(), None)).collect());
         Self {
             file,
             wanted,
             read_ahead_bytes: READ_AHEAD_BYTES,
             place: Place::Nowhere,
             current: None,
+            at: 0,
             ahead: VecDeque::new(),
             salvage,
         }
@@ -70,7 +77,11 @@ impl CellCursor {
 
     fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
         let file = Arc::clone(&self.file);
-        let target = &file.shape.target;
+        // Arrow has no way from words to fixed-size values, which a comparison would need.
+        let is_fixed = matches!(file.shape.target.arrow, DataType::FixedSizeBinary(_));
+        let form = if is_fixed { Form::Wanted } else { form };
+        // Strings are joined as views; the whole is brought to the type that was asked for.
+        let target = &file.shape.target.decoded_only();
         let mut pieces = Pieces::new(|piece| finish(piece, target));
         let mut row = rows.start;
         while row < rows.end {
@@ -83,25 +94,20 @@ impl CellCursor {
                 Some((strings, range)) => pieces.push_strings(target.byte_kind(), strings, &range, left),
                 None => block.read(start..end, form, target).and_then(|piece| pieces.push(piece)),
             };
-            pushed.map_err(|error| error.at(file.name(), self.place_offset(), DATA_PART))?;
+            pushed.map_err(|error| error.at(file.name(), self.at, DATA_PART))?;
             row = row.saturating_add(end.saturating_sub(start) as u64);
         }
         let joined = pieces.join(&target.arrow)?;
-        if self.file.metadata().is_array {
-            as_list_type(joined, self.file.field.data_type())
-        } else {
-            Ok(joined)
+        if form == Form::Codes && joined.as_any_dictionary_opt().is_some() {
+            return Ok(joined);
         }
+        let whole = finish_all(joined, &file.shape)?;
+        if file.metadata().is_array { as_list_type(whole, file.field.data_type()) } else { Ok(whole) }
     }
 
-    fn place_offset(&self) -> u64 {
-        match &self.place {
-            Place::Indexed(cursor) => cursor.entry().map_or(0, |entry| entry.pointer.offset),
-            Place::Numbered(number) => {
-                self.file.sequence().ok().and_then(|all| all.get(*number)).map_or(0, |pointer| pointer.offset)
-            }
-            Place::Nowhere => 0,
-        }
+    /// An error of a value of the block that was read last.
+    pub fn in_block(&self, error: Error) -> Error {
+        error.at(self.file.name(), self.at, DATA_PART)
     }
 
     /// Makes the block that holds `row` the current one.
@@ -220,6 +226,7 @@ impl CellCursor {
                 low = middle.saturating_add(1);
             } else {
                 self.place = Place::Numbered(middle);
+                self.at = pointer.offset;
                 self.current = Some(decoded);
                 return Ok(());
             }
@@ -249,6 +256,7 @@ impl CellCursor {
             )
             .at(self.file.name(), pointer.offset, DATA_PART));
         }
+        self.at = pointer.offset;
         self.current = Some(decoded);
         Ok(())
     }
@@ -297,7 +305,7 @@ impl ColumnCursor for CellCursor {
             if !known_good && damage.is_none() {
                 self.current = None;
                 let read = self.decode_block(located.pointer, row).and_then(|()| match &mut self.current {
-                    Some(block) => block.check(&file.shape.target),
+                    Some(block) => block.check(&file.shape),
                     None => Ok(()),
                 });
                 *damage = read.err().map(|error| error.to_string());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pilaster_core::Result;
 use pilaster_core::describe::{Node, Page};
 
-use super::file::CFile;
+use super::file::{CFile, DATA_PART};
 use super::index::IndexTree;
 use super::kinds::CFileKind;
 use super::metadata::{BlockPointer, Version};
@@ -64,7 +64,7 @@ pub(crate) fn describe(file: &CFile, kind: CFileKind) -> Result<Node> {
 
 fn data_pointers(file: &CFile, kind: CFileKind) -> Result<Vec<BlockPointer>> {
     if let Some(found) = &file.recovered {
-        return Ok(found.iter().map(|block| block.pointer).collect());
+        return Ok(found.blocks.iter().map(|block| block.pointer).collect());
     }
     match (&file.positional, kind) {
         (Some(tree), CFileKind::Column) => {
@@ -75,6 +75,14 @@ fn data_pointers(file: &CFile, kind: CFileKind) -> Result<Vec<BlockPointer>> {
 }
 
 pub(crate) fn pages(file: &CFile, kind: CFileKind, column: &str) -> Result<Vec<Page>> {
+    let mut pages = block_pages(file, kind, column)?;
+    fill_uncompressed_sizes(file, &mut pages)?;
+    fill_nulls(file, &mut pages);
+    Ok(pages)
+}
+
+/// Every block, with what is known of it without reading it.
+fn block_pages(file: &CFile, kind: CFileKind, column: &str) -> Result<Vec<Page>> {
     let metadata = file.metadata();
     let path: Arc<str> = file.name().into();
     let page = |kind, pointer: BlockPointer, rows, encoding: String| Page {
@@ -107,11 +115,38 @@ pub(crate) fn pages(file: &CFile, kind: CFileKind, column: &str) -> Result<Vec<P
     }
     pages.extend(metadata.dictionary.map(|at| page("dictionary block", at, None, "PLAIN_ENCODING".into())));
     pages.sort_by_key(|page| page.offset);
-    fill_uncompressed_sizes(file, &mut pages)?;
     Ok(pages)
 }
 
-/// Reads the size each compressed block states, a few bytes of each.
+/// Counts the nulls of data blocks: of nullable columns, by the bitmaps in them. Those of damaged blocks stay unknown.
+fn fill_nulls(file: &CFile, pages: &mut [Page]) {
+    for page in pages.iter_mut().filter(|page| page.rows.is_some()) {
+        let size = u32::try_from(page.bytes).unwrap_or(u32::MAX);
+        let pointer = BlockPointer { offset: page.offset, size };
+        page.nulls = if file.metadata().is_nullable {
+            let block = file.store.read(pointer, DATA_PART);
+            block.and_then(|block| file.shape.null_count(&block.payload)).ok()
+        } else {
+            Some(0)
+        };
+    }
+}
+
+/// Bytes of all blocks after decompression, and of what stands around them.
+pub(crate) fn uncompressed_bytes(file: &CFile, kind: CFileKind) -> Result<u64> {
+    let metadata = file.metadata();
+    if metadata.compression == Compression::None {
+        return Ok(metadata.file_bytes);
+    }
+    let mut pages = block_pages(file, kind, "")?;
+    fill_uncompressed_sizes(file, &mut pages)?;
+    let blocks = pages.iter().filter_map(|page| page.uncompressed_bytes).fold(0, u64::saturating_add);
+    let around =
+        metadata.blocks_start.saturating_add(metadata.file_bytes.saturating_sub(metadata.blocks_end));
+    Ok(blocks.saturating_add(around))
+}
+
+/// Reads the size each compressed block states, a few bytes of each; that also tells whether it is stored raw.
 fn fill_uncompressed_sizes(file: &CFile, pages: &mut [Page]) -> Result<()> {
     let metadata = file.metadata();
     let checksum_bytes = if metadata.has_checksums() { 4 } else { 0 };
@@ -131,6 +166,11 @@ fn fill_uncompressed_sizes(file: &CFile, pages: &mut [Page]) -> Result<()> {
         .collect();
     for (page, bytes) in pages.iter_mut().zip(file.store.source.read_many(&ranges)?) {
         page.uncompressed_bytes = bytes.first_chunk::<4>().map(|four| u64::from(u32::from_le_bytes(*four)));
+        // What did not shrink is stored raw, behind its size.
+        let raw = page.bytes.saturating_sub(checksum_bytes).checked_sub(4);
+        if metadata.version == Version::V2 && page.uncompressed_bytes == raw {
+            page.codec = Compression::None.name().to_string();
+        }
     }
     Ok(())
 }

@@ -14,12 +14,14 @@ use super::block::{Block, BlockStore};
 use super::decode::{BlockShape, DecodedBlock, Words, decode_plain_bytes, words_of};
 use super::index::{IndexEntry, IndexTree, KeyOrder};
 use super::metadata::{BlockPointer, CFileMetadata};
+use super::recover::Recovered;
+use super::types::KuduType;
 
 /// Name of the only column of a CFile when nobody gives one.
 pub const DEFAULT_COLUMN: &str = "value";
 
 /// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
-const TAIL_BYTES: u64 = 8 << 10;
+pub(crate) const TAIL_BYTES: u64 = 8 << 10;
 
 pub(crate) const DATA_PART: &str = "cfile data block";
 const DICTIONARY_PART: &str = "cfile dictionary block";
@@ -96,8 +98,8 @@ pub(crate) struct CFile {
     words: Mutex<Option<Words>>,
     /// For files without a positional index: every data block in order.
     sequence: OnceLock<Vec<BlockPointer>>,
-    /// For files whose footer is lost: the data blocks that were found.
-    pub recovered: Option<Vec<LocatedBlock>>,
+    /// For files whose footer is lost: what was found.
+    pub recovered: Option<Recovered>,
 }
 
 impl CFile {
@@ -168,6 +170,22 @@ impl CFile {
         self.store.source.name()
     }
 
+    /// The values of a delta file are bytes, each of them there.
+    pub fn check_delta_shape(&self) -> Result<()> {
+        let metadata = self.metadata();
+        let found = match metadata {
+            _ if metadata.is_array => "arrays".to_string(),
+            _ if metadata.is_nullable => "values that may be null".to_string(),
+            _ if metadata.data_type != KuduType::Binary => metadata.data_type.to_string(),
+            _ => return Ok(()),
+        };
+        Err(Error::corrupt("a delta file of BINARY values", found).at(
+            self.name(),
+            metadata.blocks_end,
+            "cfile footer",
+        ))
+    }
+
     /// The dictionary, read once; `None` if the file has no encoding that needs one.
     pub fn words(&self) -> Result<Option<Words>> {
         let Some(pointer) = self.metadata().dictionary else { return Ok(None) };
@@ -234,7 +252,7 @@ impl CFile {
     /// Every data block with its rows, as the positional index says.
     pub fn located_blocks(&self) -> Result<Vec<LocatedBlock>> {
         if let Some(found) = &self.recovered {
-            return Ok(found.clone());
+            return Ok(found.blocks.clone());
         }
         let Some(tree) = &self.positional else { return self.locate_by_reading() };
         let entries = tree.entries(&self.store)?;

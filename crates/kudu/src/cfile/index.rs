@@ -142,6 +142,49 @@ impl IndexNode {
     }
 }
 
+/// How long the index block is that begins with `bytes`: its entries are followed by their own positions. And how many entries
+/// were gone over to tell.
+pub(super) fn stated_length(bytes: &[u8]) -> (Option<usize>, usize) {
+    let mut positions = Vec::new();
+    let mut at = 0;
+    loop {
+        if let Some(end) = end_of_positions(bytes, at, &positions) {
+            return (Some(end), positions.len());
+        }
+        let Some(end) = end_of_entry(bytes, at) else { return (None, positions.len()) };
+        positions.push(u32::try_from(at).unwrap_or(u32::MAX));
+        at = end;
+    }
+}
+
+fn end_of_entry(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let key = varint::read_u32(bytes, &mut at).ok()? as usize;
+    at = at.checked_add(key)?;
+    varint::read_u64(bytes, &mut at).ok()?;
+    varint::read_u32(bytes, &mut at).ok()?;
+    Some(at)
+}
+
+/// The end of the block if the positions and the trailer stand at `at`.
+fn end_of_positions(bytes: &[u8], mut at: usize, positions: &[u32]) -> Option<usize> {
+    let (words, _) = bytes.get(at..)?.as_chunks::<4>();
+    let listed = words.get(..positions.len())?;
+    if !positions.iter().zip(listed).all(|(position, word)| position.to_le_bytes() == *word) {
+        return None;
+    }
+    at = at.checked_add(positions.len().checked_mul(4)?)?;
+    let start = at;
+    // Fields 1 and 2 of the trailer, both small numbers.
+    let mut field = |tag: u8| {
+        (varint::read_u32(bytes, &mut at).ok()? == u32::from(tag)).then_some(())?;
+        varint::read_u32(bytes, &mut at).ok()
+    };
+    let (count, kind) = (field(0x08)?, field(0x10)?);
+    let is_trailer = count as usize == positions.len() && matches!(i32::try_from(kind), Ok(LEAF | INTERNAL));
+    let length = bytes.get(at..)?.first_chunk().map(|four| u32::from_le_bytes(*four) as usize)?;
+    (is_trailer && length == at.checked_sub(start)?).then(|| at.checked_add(4)).flatten()
+}
+
 fn descends() -> Error {
     Error::corrupt("ascending keys", "keys that descend")
 }

@@ -85,13 +85,15 @@ struct DeltaCursor {
 impl ColumnCursor for DeltaCursor {
     fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
         let values = self.cells.read(rows)?;
-        let values = values.as_binary_view();
+        let in_file = |error: Error| self.cells.in_block(error);
+        let values = delta_values(&values).map_err(in_file)?;
         let mut numbers = Vec::with_capacity(values.len());
         let mut changes = Vec::with_capacity(values.len());
-        for value in values.iter().flatten() {
+        for row in 0..values.len() {
+            let value = values.value(row);
             let mut at = 0;
-            let row = decode_ordered_varint(value, &mut at)?;
-            let timestamp = decode_ordered_varint(value, &mut at)?;
+            let row = decode_ordered_varint(value, &mut at).map_err(in_file)?;
+            let timestamp = decode_ordered_varint(value, &mut at).map_err(in_file)?;
             numbers.push(if self.column == 0 { row } else { timestamp });
             changes.push(value.get(at..).unwrap_or_default());
         }
@@ -102,8 +104,22 @@ impl ColumnCursor for DeltaCursor {
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        self.cells.probe(rows)
+        let mut probed = Vec::new();
+        for (stretch, damage) in self.cells.probe(rows) {
+            // A value that is no change is lost with the block it lies in, as one that cannot be decoded is.
+            let damage = damage.or_else(|| self.read(stretch.clone()).err());
+            probed.push((stretch, damage));
+        }
+        probed
     }
+}
+
+/// The values of a delta file: bytes, each of them there.
+pub(crate) fn delta_values(values: &ArrayRef) -> Result<&BinaryViewArray> {
+    values
+        .as_binary_view_opt()
+        .filter(|values| values.null_count() == 0)
+        .ok_or_else(|| Error::corrupt("changes of rows", format!("{} values, some null", values.data_type())))
 }
 
 /// One of the three columns of a bloom file; its rows are its blocks.

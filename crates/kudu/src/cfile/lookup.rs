@@ -1,9 +1,10 @@
 //! From a range of key values to a range of rows, through the value index.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Scalar};
 use arrow_ord::cmp;
 use pilaster_core::predicate::Bounds;
 use pilaster_core::views::view_array;
@@ -73,7 +74,9 @@ impl CFile {
             _ => self.decode(&self.store.read(pointer, DATA_PART)?)?,
         };
         let (_, block) = last.insert((pointer, block));
-        let before = rows_before(block, value, is_before, &self.shape.target)
+        let target = self.shape.target.decoded_only();
+        let decoded = self.decoded_literal(value, &target)?;
+        let before = rows_before(block, &decoded, is_before, &target)
             .map_err(|error| error.at(self.name(), pointer.offset, DATA_PART))?;
         Ok(block.first_row.saturating_add(before as u64))
     }
@@ -132,22 +135,35 @@ impl CFile {
         Some(encoded)
     }
 
+    /// The literal in the form in which values are compared with it: strings as views, which share their bytes.
+    fn decoded_literal(&self, value: &Literal, target: &Target) -> Result<Scalar<ArrayRef>> {
+        let physical = self.metadata().data_type.physical();
+        Ok(Scalar::new(match stored_form(value.array(), physical) {
+            Some(stored) if physical == Physical::Binary => one_string(stored, target)?,
+            _ => Arc::clone(value.array()),
+        }))
+    }
+
     /// The value an encoded key of this column stands for, as an array of length one.
     pub fn decode_key(&self, encoded: &[u8]) -> Result<ArrayRef> {
         let stored = key::decode_last(self.metadata().data_type, encoded)?;
         let target = &self.shape.target;
         if self.metadata().data_type.physical() == Physical::Binary {
-            let length = u32::try_from(stored.len()).unwrap_or(u32::MAX);
-            return target.finish(view_array(target.byte_kind(), stored.into(), &[0, length], None)?);
+            return target.finish(one_string(stored, target)?);
         }
         number_array(&stored, target)
     }
 }
 
+fn one_string(bytes: Vec<u8>, target: &Target) -> Result<ArrayRef> {
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    view_array(target.byte_kind(), bytes.into(), &[0, length], None)
+}
+
 /// How many rows of a block of ascending values `is_before` holds for: by halves, so that few of them are decoded.
 fn rows_before(
     block: &mut DecodedBlock,
-    value: &Literal,
+    value: &Scalar<ArrayRef>,
     is_before: Comparison,
     target: &Target,
 ) -> Result<usize> {

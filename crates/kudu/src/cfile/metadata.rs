@@ -12,6 +12,7 @@ use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
 use pilaster_encoding::checksum::crc32c;
+use prost::Message;
 
 use super::file::CFileReaderOptions;
 use super::proto::{self, BTreeInfoPb, BlockPointerPb, FooterPb, HeaderPb, MetadataPairPb, required};
@@ -288,6 +289,22 @@ impl CFileMetadata {
             file_bytes,
         }
     }
+}
+
+/// Whether `bytes` begin as the footer of such a file does, as far as they go: with type and encoding. Its checksum tells nothing.
+pub(crate) fn is_footer_start(metadata: &CFileMetadata, bytes: &[u8]) -> bool {
+    let skipped = if metadata.has_checksums() { CHECKSUM_BYTES } else { 0 };
+    let Some(message) = usize::try_from(skipped).ok().and_then(|skipped| bytes.get(skipped..)) else {
+        return false;
+    };
+    let start = FooterPb {
+        data_type: Some(metadata.data_type.number()),
+        encoding: Some(metadata.encoding.number()),
+        ..FooterPb::default()
+    };
+    let start = start.encode_to_vec();
+    let common = start.len().min(message.len());
+    common > 0 && start.get(..common) == message.get(..common)
 }
 
 /// Whether `bytes`, which begin at `start` of a file, can be the footer message of a file without checksums: they parse, and

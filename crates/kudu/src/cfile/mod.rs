@@ -16,8 +16,8 @@
 //! | `decode` | payload → Arrow |
 //! | `file`, `cursor`, `lookup` | an open file; its cells by row; rows by key |
 //! | `kinds`, `bloom` | what the rows of a file are: cells, deltas, bloom blocks |
-//! | `walk`, `resync`, `recover` | blocks without an index or a footer |
-//! | `reader`, `describe`, `verify` | the dataset |
+//! | `walk`, `lengths`, `resync`, `recover` | blocks without an index or a footer |
+//! | `reader`, `describe`, `verify`, `verify_values` | the dataset |
 //! | `write` | Arrow → CFile |
 
 mod arrow_types;
@@ -29,6 +29,7 @@ mod describe;
 mod file;
 mod index;
 mod kinds;
+mod lengths;
 mod lookup;
 mod metadata;
 mod proto;
@@ -37,6 +38,7 @@ mod recover;
 mod resync;
 mod types;
 mod verify;
+mod verify_values;
 mod walk;
 mod write;
 
@@ -46,6 +48,7 @@ pub(crate) use cursor::CellCursor;
 pub(crate) use file::CFile;
 pub use file::{CFileReaderOptions, DEFAULT_COLUMN};
 pub use kinds::CFileKind;
+pub(crate) use kinds::delta_values;
 pub(crate) use lookup::stored_form;
 pub(crate) use metadata::looks_like_footer;
 pub use metadata::{
@@ -54,6 +57,7 @@ pub use metadata::{
 pub use reader::CFileReader;
 pub(crate) use reader::{SPLIT_ROWS, column_statistics, row_splits};
 pub use recover::AssumedShape;
+pub(crate) use recover::recover_column;
 pub use types::{Compression, Encoding, KuduType, Physical};
 pub(crate) use write::{BloomFileWriter, Stored};
 pub use write::{CFileWriter, CFileWriterOptions, WriteSummary};

@@ -6,7 +6,8 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional;
 use pilaster_core::{
-    BatchReader, Dataset, Progress, Result, Scan, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, OnDamage, Progress, Result, Scan, ScanRequest, SourceRef, Split,
+    VerifyDepth, VerifyReport,
 };
 
 use super::arrow_types::is_ordered_as_stored;
@@ -43,19 +44,41 @@ impl CFileReader {
     /// [`pilaster_core::ErrorKind::Corrupt`] if header or footer are damaged,
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the column cannot be read as the type asked for.
     pub fn open_with_options(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
-        Self::new(CFile::open(source, options)?)
+        Self::new(CFile::open(source, options)?, options)
     }
 
-    /// Opens a CFile whose footer is lost: every block is looked for in the bytes.
+    /// Opens a CFile whose header is damaged: nothing in it is needed to read values.
     ///
     /// # Errors
-    /// [`pilaster_core::ErrorKind::InvalidInput`] if the shape makes no sense; [`pilaster_core::ErrorKind::Io`].
-    pub fn recover(source: SourceRef, shape: &AssumedShape, options: &CFileReaderOptions) -> Result<Self> {
-        Self::new(recover(source, shape, options)?)
+    /// As [`CFileReader::open_with_options`], but for the header.
+    pub fn open_without_header(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
+        Self::new(CFile::open(source, &options.clone().without_header())?, options)
     }
 
-    fn new(file: CFile) -> Result<Self> {
+    /// Opens a CFile whose footer is lost: every block is looked for in the bytes. If the footer is sound after all, it counts, not
+    /// the shape. Where rows may be missing that nobody can count, scans that do not skip damage stop.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the shape makes no sense; [`pilaster_core::ErrorKind::Corrupt`] if there
+    /// is no room for a header; [`pilaster_core::ErrorKind::Io`].
+    pub fn recover(source: SourceRef, shape: &AssumedShape, options: &CFileReaderOptions) -> Result<Self> {
+        Self::new(recover(source, shape, options)?, options)
+    }
+
+    fn new(file: CFile, options: &CFileReaderOptions) -> Result<Self> {
         let kind = CFileKind::of(file.metadata());
+        if kind == CFileKind::Delta {
+            file.check_delta_shape()?;
+        }
+        if let (Some(field), CFileKind::Delta | CFileKind::Bloom) = (&options.field, kind) {
+            let columns = kind.schema(&file).fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+            let message = format!(
+                "the columns of this file are {}: it cannot be read as one column \"{}\"",
+                columns.join(", "),
+                field.name()
+            );
+            return Err(Error::invalid(message).at(file.name(), 0, ""));
+        }
         let rows = match kind {
             CFileKind::Bloom => bloom_entries(&file)?.len() as u64,
             CFileKind::Column | CFileKind::Delta => file.metadata().num_values,
@@ -137,6 +160,15 @@ impl Dataset for CFileReader {
             let bounds = predicate.bind(&self.schema)?.bounds(0);
             wanted = self.file.narrow(&wanted, &bounds, &request.on_damage)?;
         }
+        if let Some(recovered) = &self.file.recovered {
+            let end = self.rows;
+            for error in recovered.lost.iter().map(|lost| lost.error(self.name())) {
+                match &request.on_damage {
+                    OnDamage::Skip(log) => log.record(end..end, None, &error),
+                    OnDamage::Stop => return Err(error),
+                }
+            }
+        }
         let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
         positional::scan(&columns, &self.schema, request, &wanted)
     }
@@ -154,15 +186,23 @@ impl Dataset for CFileReader {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        if self.kind != CFileKind::Column {
-            return Ok(vec![ColumnStatistics::default(); self.schema.fields().len()]);
+        let whole = column_statistics(&self.file, self.kind);
+        if self.kind == CFileKind::Column {
+            return Ok(vec![whole]);
         }
-        Ok(vec![column_statistics(&self.file)])
+        // The columns are parts of one value; its bytes count for the last of them, of which most are.
+        let part =
+            || ColumnStatistics { bytes: 0, uncompressed_bytes: None, min: None, max: None, ..whole.clone() };
+        let mut columns: Vec<_> = self.schema.fields().iter().map(|_| part()).collect();
+        if let Some(last) = columns.last_mut() {
+            (last.bytes, last.uncompressed_bytes) = (whole.bytes, whole.uncompressed_bytes);
+        }
+        Ok(columns)
     }
 }
 
 /// What header and footer of a column's CFile tell about it.
-pub(crate) fn column_statistics(file: &CFile) -> ColumnStatistics {
+pub(crate) fn column_statistics(file: &CFile, kind: CFileKind) -> ColumnStatistics {
     let metadata = file.metadata();
     // Only a key column's own file has keys of its own type; text that is not UTF-8 has no Arrow form.
     let key = |name: &str| metadata.pair(name).and_then(|encoded| file.decode_key(encoded).ok());
@@ -175,6 +215,7 @@ pub(crate) fn column_statistics(file: &CFile) -> ColumnStatistics {
         encodings: vec![metadata.encoding.name().to_string()],
         codecs: vec![metadata.compression.name().to_string()],
         bytes: metadata.file_bytes,
-        uncompressed_bytes: None,
+        // A damaged index leaves it unknown.
+        uncompressed_bytes: describe::uncompressed_bytes(file, kind).ok(),
     }
 }

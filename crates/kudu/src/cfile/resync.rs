@@ -16,7 +16,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// what stands before it; by start, then by end.
 pub(crate) fn checksummed_stretches(bytes: &[u8], starts: usize, longest: usize) -> Vec<Range<usize>> {
     let marks = marks(bytes);
-    let mut known: Vec<(u32, usize)> = marks.iter().map(|mark| mark.start).take(starts).zip(0..).collect();
+    let mut known: Vec<(u32, u32)> =
+        marks.iter().map(|mark| mark.ones ^ mark.zeros).take(starts).zip(0..).collect();
     known.sort_unstable();
     let mut found = Vec::new();
     for (at, (mark, end)) in marks.iter().zip(marks.iter().skip(CHECKSUM_BYTES)).enumerate() {
@@ -25,7 +26,7 @@ pub(crate) fn checksummed_stretches(bytes: &[u8], starts: usize, longest: usize)
         let same = known.iter().skip(first).take_while(|(key, _)| *key == wanted);
         let end = at.saturating_add(CHECKSUM_BYTES);
         found.extend(
-            same.map(|&(_, start)| start..end)
+            same.map(|&(_, start)| start as usize..end)
                 .filter(|stretch| stretch.start < at && stretch.len() <= longest),
         );
     }
@@ -39,8 +40,6 @@ struct Mark {
     zeros: u32,
     /// `f(i)`
     ones: u32,
-    /// `f(i) + z(i)`
-    start: u32,
 }
 
 /// One mark for each position, that of the end included.
@@ -49,7 +48,7 @@ fn marks(bytes: &[u8]) -> Vec<Mark> {
     // x to the power of 24 minus eight times the position: what the highest bit of a byte stands for.
     let mut unit = 1u32 << 7;
     let mut marks = Vec::with_capacity(bytes.len().saturating_add(1));
-    marks.push(Mark { zeros, ones, start: zeros ^ ones });
+    marks.push(Mark { zeros, ones });
     for &byte in bytes {
         let mut power = unit;
         for bit in (0..8).rev() {
@@ -59,7 +58,7 @@ fn marks(bytes: &[u8]) -> Vec<Mark> {
         for _ in 0..8 {
             (unit, ones) = (divided_by_x(unit), divided_by_x(ones));
         }
-        marks.push(Mark { zeros, ones, start: zeros ^ ones });
+        marks.push(Mark { zeros, ones });
     }
     marks
 }

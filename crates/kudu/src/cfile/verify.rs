@@ -5,12 +5,14 @@ use std::sync::Arc;
 use pilaster_core::verify::{Finding, Severity};
 use pilaster_core::{Error, Progress, VerifyDepth, VerifyReport};
 
-use super::block::BlockStore;
+use super::block::{Block, BlockStore};
 use super::bloom::BloomBlock;
+use super::decode::DecodedBlock;
 use super::file::{CFile, DATA_PART, LocatedBlock};
 use super::index::IndexTree;
 use super::kinds::{CFileKind, bloom_entries};
 use super::metadata::BlockPointer;
+use super::verify_values::{IndexKeys, KeyCheck, check_changes, check_restarts, index_keys};
 
 /// Looks at everything `depth` asks for.
 ///
@@ -153,7 +155,10 @@ impl Check<'_> {
     /// Every byte between header and footer belongs to exactly one block.
     fn coverage(&mut self, blocks: &[LocatedBlock], kind: CFileKind) {
         let metadata = self.file.metadata();
-        if self.file.recovered.is_some() {
+        if let Some(recovered) = &self.file.recovered {
+            for lost in &recovered.lost {
+                self.found(&lost.error(self.file.name()), None);
+            }
             return;
         }
         let mut all: Vec<_> =
@@ -209,16 +214,29 @@ impl Check<'_> {
             return;
         }
         let mut next_row = 0;
+        let looks_at_values = depth >= VerifyDepth::Values;
+        let index = if looks_at_values { index_keys(self.file) } else { IndexKeys::default() };
+        let mut keys = KeyCheck::new(self.file, kind, &index);
         for located in blocks {
             self.count(located.pointer);
             let known = located.is_known().then(|| located.rows.clone());
             match self.data_block(located, next_row, depth) {
-                Ok(end) => next_row = end,
+                Ok((end, decoded)) => {
+                    next_row = end;
+                    if let Some((block, decoded)) = decoded {
+                        self.beside_values(kind, &block, decoded, &index, keys.as_mut());
+                    }
+                }
                 Err(error) => {
                     self.found(&error, known);
                     next_row = if located.is_known() { located.rows.end } else { u64::MAX };
+                    keys.iter_mut().for_each(KeyCheck::skip);
                 }
             }
+        }
+        for error in keys.iter().flat_map(KeyCheck::edges) {
+            let error = error.at(self.file.name(), self.file.metadata().blocks_end, "cfile footer");
+            self.found(&error, None);
         }
         let total = self.file.metadata().num_values;
         if depth >= VerifyDepth::Values && next_row != total && next_row != u64::MAX && self.report.is_sound()
@@ -232,16 +250,39 @@ impl Check<'_> {
         }
     }
 
-    /// Checks one data block; gives the row after its last. `u64::MAX` stands for "not known".
+    /// Compares what stands beside the values of a block with them. The rows can be read all the same, but not found by their keys,
+    /// or not by Kudu.
+    fn beside_values(
+        &mut self,
+        kind: CFileKind,
+        block: &Block,
+        mut decoded: DecodedBlock,
+        index: &IndexKeys,
+        keys: Option<&mut KeyCheck<'_>>,
+    ) {
+        let pointer = block.pointer;
+        let mut found = Vec::new();
+        found.extend(check_restarts(self.file, &block.payload).err());
+        if kind == CFileKind::Delta {
+            found.extend(check_changes(self.file, index, pointer, &mut decoded).err());
+        }
+        found.extend(keys.and_then(|keys| keys.block(pointer, &mut decoded).err()));
+        for error in found {
+            self.found(&error.at(self.file.name(), pointer.offset, DATA_PART), None);
+        }
+    }
+
+    /// Checks one data block; gives the row after its last, where `u64::MAX` stands for "not known", and its values if they were looked
+    /// at.
     fn data_block(
         &mut self,
         located: &LocatedBlock,
         next_row: u64,
         depth: VerifyDepth,
-    ) -> Result<u64, Error> {
+    ) -> Result<(u64, Option<(Block, DecodedBlock)>), Error> {
         let block = self.store.read(located.pointer, DATA_PART)?;
         if depth < VerifyDepth::Values {
-            return Ok(located.rows.end);
+            return Ok((located.rows.end, None));
         }
         let mut decoded = self.file.decode(&block)?;
         let end = decoded.first_row.saturating_add(decoded.rows as u64);
@@ -259,9 +300,9 @@ impl Check<'_> {
             .at(self.file.name(), located.pointer.offset, DATA_PART));
         }
         decoded
-            .check(&self.file.shape.target)
+            .check(&self.file.shape)
             .map_err(|error| error.at(self.file.name(), located.pointer.offset, DATA_PART))?;
         self.report.rows = self.report.rows.saturating_add(decoded.rows as u64);
-        Ok(end)
+        Ok((end, Some((block, decoded))))
     }
 }

@@ -1,40 +1,48 @@
 //! Finding data blocks without an index.
 //!
 //! Blocks touch each other, so walking from the header finds them one after the other, if the end of each can be told:
-//! by the lengths most encodings carry, or by its checksum, which stands right behind the bytes it covers. What is found
-//! is believed only if it decodes. After a damaged block the next one is found by its checksum, or, in files without
-//! checksums, by trying every byte as its start.
+//! by the lengths that encodings, codecs and index blocks carry (`lengths`), or by its checksum, which stands right behind the
+//! bytes it covers. What is found is believed only if it decodes. After a damaged block the next one is found by its
+//! checksum; in files without checksums by trying every byte as its start, and then only if another block, or the end,
+//! follows it.
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use pilaster_core::Result;
 use pilaster_encoding::checksum::crc32c;
-use pilaster_encoding::{group_varint, prefix, varint};
 
-use super::block::{Block, MAX_UNCOMPRESSED_BYTES};
-use super::decode::{
-    MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, SHUFFLE_HEADER_BYTES, decode_plain_bytes,
-};
+use super::block::Block;
+use super::decode::{MODE_CODEWORDS, decode_plain_bytes};
 use super::file::{CFile, LocatedBlock};
 use super::index::{IndexNode, IndexTree, KeyOrder};
-use super::metadata::{BlockPointer, Version};
+use super::lengths::{encoded_start, lengths, word};
+use super::metadata::{BlockPointer, is_footer_start};
 use super::resync::checksummed_stretches;
-use super::types::{Compression, Encoding, Physical};
+use super::types::{Compression, Encoding};
 
-/// Longest stretch in which the end of a block is looked for when nothing tells its length.
-const LONGEST_SEARCH_BYTES: usize = 1 << 20;
+/// Shortest stretch in which the end of a block is looked for when nothing tells its length.
+const SHORTEST_SEARCH_BYTES: usize = 1 << 20;
+/// The longest: the largest block that Kudu takes, with its header and checksum.
+const LONGEST_SEARCH_BYTES: usize = (16 << 20) + 16;
 /// Bytes that may be decoded while looking for blocks behind damage in a file without checksums, per byte of the file:
 /// beyond this a walk would take hours.
 const SEARCH_BUDGET_PER_BYTE: u64 = 4096;
 /// Bytes behind damage that are looked at together as possible starts of a block.
-const STARTS_AT_ONCE: usize = 1 << 20;
-/// How much of the file is in memory during a walk.
-const WINDOW_BYTES: u64 = 2 * MAX_UNCOMPRESSED_BYTES;
+const STARTS_AT_ONCE: usize = 2 << 20;
+/// How much of the file must be in memory at each step of a walk.
+const NEEDED_BYTES: u64 = (LONGEST_SEARCH_BYTES + STARTS_AT_ONCE) as u64;
+/// How much of it is.
+const WINDOW_BYTES: u64 = 2 * NEEDED_BYTES;
 
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub data: Vec<LocatedBlock>,
+    pub indexes: Vec<BlockPointer>,
     pub dictionary: Option<BlockPointer>,
+    /// Bytes that are part of no block, in file order.
+    pub unclaimed: Vec<Range<u64>>,
 }
 
 /// The data blocks of a damaged file by row, and what is known to be wrong with each: by the index where it can be
@@ -42,19 +50,24 @@ pub(crate) struct Found {
 pub(crate) fn salvage_map(file: &CFile) -> Vec<(LocatedBlock, Option<String>)> {
     let tree = file.positional.as_ref().or(file.by_value.as_ref());
     let index_is_sound = tree.is_some_and(|tree: &IndexTree| tree.blocks(&file.store).1.is_empty());
-    let mut blocks = match file.located_blocks() {
+    let blocks = match file.located_blocks() {
         Ok(blocks) if index_is_sound => blocks,
         _ => walk(file).data,
     };
+    let blocks = in_row_order(blocks, file.metadata().num_values);
+    blocks.into_iter().map(|block| (block, None)).collect()
+}
+
+/// Blocks by row; those that overlap one before, or rows that the file does not have, are left out.
+pub(crate) fn in_row_order(mut blocks: Vec<LocatedBlock>, rows: u64) -> Vec<LocatedBlock> {
     blocks.sort_by_key(|block| block.rows.start);
     let mut end = 0;
     blocks.retain(|block| {
-        let fits =
-            !block.rows.is_empty() && block.rows.start >= end && block.rows.end <= file.metadata().num_values;
+        let fits = !block.rows.is_empty() && block.rows.start >= end && block.rows.end <= rows;
         end = if fits { block.rows.end } else { end };
         fits
     });
-    blocks.into_iter().map(|block| (block, None)).collect()
+    blocks
 }
 
 /// Walks over all blocks of the file.
@@ -62,44 +75,66 @@ pub(crate) fn walk(file: &CFile) -> Found {
     let mut found = Found::default();
     let mut at = file.metadata().blocks_start;
     let end = file.metadata().blocks_end;
-    let mut budget = end.saturating_mul(SEARCH_BUDGET_PER_BYTE);
+    let mut claimed = at;
+    let mut search = Search { file, budget: end.saturating_mul(SEARCH_BUDGET_PER_BYTE), largest: 0 };
     let mut window = Window { file, start: 0, bytes: Bytes::new() };
+    let has_checksums = file.metadata().has_checksums();
     let mut is_lost = false;
-    while at < end && budget > 0 {
+    let mut next_row = 0;
+    while at < end && search.budget > 0 {
         let Ok(rest) = window.from(at) else { break };
-        let next = if is_lost && file.metadata().has_checksums() {
-            block_behind_damage(file, at, &rest)
-        } else {
-            next_block(file, at, &rest, &mut budget)
+        let next = match (is_lost, has_checksums) {
+            (true, true) => search.block_behind_damage(at, &rest),
+            (false, true) => search.next_block(at, &rest, is_lost),
+            // Without a checksum a block may seem to be there by chance: its rows must follow, and what follows it be a block.
+            (_, false) => search.next_block(at, &rest, is_lost).filter(|block| {
+                let follows = match &block.1 {
+                    Kind::Data(rows) if is_lost => rows.start >= next_row,
+                    Kind::Data(rows) => rows.start == next_row,
+                    Kind::Index | Kind::Dictionary => true,
+                };
+                follows && (!is_lost || search.is_confirmed(block, &mut window))
+            }),
         };
         match next {
             Some((pointer, kind)) => {
+                if pointer.offset > claimed {
+                    found.unclaimed.push(claimed..pointer.offset);
+                }
                 match kind {
-                    Kind::Data(rows) => found.data.push(LocatedBlock { pointer, rows }),
+                    Kind::Data(rows) => {
+                        next_row = rows.end;
+                        found.data.push(LocatedBlock { pointer, rows });
+                    }
                     Kind::Dictionary => found.dictionary = Some(pointer),
-                    Kind::Index => {}
+                    Kind::Index => found.indexes.push(pointer),
                 }
                 at = pointer.end();
+                claimed = at;
                 is_lost = false;
             }
             None => {
-                let passed = if is_lost && file.metadata().has_checksums() { STARTS_AT_ONCE } else { 1 };
+                let passed = if is_lost && has_checksums { STARTS_AT_ONCE } else { 1 };
                 at = at.saturating_add(passed as u64);
                 is_lost = true;
             }
         }
     }
+    if claimed < end {
+        found.unclaimed.push(claimed..end);
+    }
     found
 }
 
-/// The first block that begins somewhere in the next [`STARTS_AT_ONCE`] bytes, found by its checksum.
-fn block_behind_damage(file: &CFile, at: u64, rest: &Bytes) -> Option<(BlockPointer, Kind)> {
-    let searched = rest.get(..rest.len().min(STARTS_AT_ONCE + LONGEST_SEARCH_BYTES))?;
-    checksummed_stretches(searched, STARTS_AT_ONCE, LONGEST_SEARCH_BYTES).into_iter().find_map(|stretch| {
-        let offset = at.saturating_add(stretch.start as u64);
-        let pointer = BlockPointer { offset, size: u32::try_from(stretch.len()).ok()? };
-        Some((pointer, classify(file, offset, rest.slice(stretch))?))
-    })
+/// Whether the first block of the file is one of its shape.
+pub(crate) fn has_first_block(file: &CFile) -> bool {
+    let start = file.metadata().blocks_start;
+    let Ok(rest) = (Window { file, start: 0, bytes: Bytes::new() }).from(start) else { return false };
+    let mut search = Search { file, budget: u64::MAX, largest: 0 };
+    let first = lengths(file, &rest, usize::MAX, &mut search.budget)
+        .into_iter()
+        .find_map(|length| search.try_length(start, &rest, length.saturating_add(search.checksum_bytes())));
+    matches!(first, Some((_, Kind::Data(rows))) if rows.start == 0)
 }
 
 /// A part of the file in memory, moved along as the walk goes.
@@ -114,7 +149,7 @@ impl Window<'_> {
     fn from(&mut self, at: u64) -> Result<Bytes> {
         let file_end = self.file.metadata().blocks_end;
         let have_end = self.start.saturating_add(self.bytes.len() as u64);
-        let need_end = at.saturating_add(MAX_UNCOMPRESSED_BYTES + 16).min(file_end);
+        let need_end = at.saturating_add(NEEDED_BYTES).min(file_end);
         if at < self.start || need_end > have_end {
             let end = at.saturating_add(WINDOW_BYTES).min(file_end);
             self.bytes = self.file.store.source.read_at(at..end)?;
@@ -126,31 +161,88 @@ impl Window<'_> {
 }
 
 enum Kind {
-    Data(std::ops::Range<u64>),
+    Data(Range<u64>),
     Index,
     Dictionary,
 }
 
-/// The block that begins with `rest`, if one does.
-fn next_block(file: &CFile, offset: u64, rest: &Bytes, budget: &mut u64) -> Option<(BlockPointer, Kind)> {
-    let checksum_bytes = if file.metadata().has_checksums() { 4 } else { 0 };
-    let try_length = |length: usize| {
-        let stored = rest.get(..length).map(|_| rest.slice(..length))?;
-        let pointer = BlockPointer { offset, size: u32::try_from(length).ok()? };
-        Some((pointer, classify(file, offset, stored)?))
-    };
-    // What tells its own length needs one look only.
-    if let Some(payload_length) = stated_length(file, rest) {
-        *budget = budget.saturating_sub(payload_length.min(rest.len()) as u64);
-        if let Some(block) = try_length(payload_length.saturating_add(checksum_bytes)) {
-            return Some(block);
+/// Looks for blocks; see the module.
+struct Search<'a> {
+    file: &'a CFile,
+    /// Bytes that may still be looked at in vain.
+    budget: u64,
+    /// Bytes of the largest block so far, stored or decompressed. Those of one file are of a size.
+    largest: usize,
+}
+
+impl Search<'_> {
+    /// The block that begins with `rest`, if one does.
+    fn next_block(&mut self, offset: u64, rest: &Bytes, is_lost: bool) -> Option<(BlockPointer, Kind)> {
+        // What tells its own length needs one look only.
+        let longest = if is_lost { self.longest() } else { usize::MAX };
+        for payload_length in lengths(self.file, rest, longest, &mut self.budget) {
+            let length = payload_length.saturating_add(self.checksum_bytes());
+            if let Some(block) = self.try_length(offset, rest, length) {
+                return Some(block);
+            }
+        }
+        if self.checksum_bytes() == 0 {
+            return None;
+        }
+        let searched = rest.get(..self.longest().min(rest.len())).unwrap_or_default();
+        block_ends(searched).find_map(|length| self.try_length(offset, rest, length))
+    }
+
+    /// How long a block may be whose length nothing tells.
+    fn longest(&self) -> usize {
+        match self.largest {
+            0 => LONGEST_SEARCH_BYTES,
+            largest => largest.saturating_mul(2).clamp(SHORTEST_SEARCH_BYTES, LONGEST_SEARCH_BYTES),
         }
     }
-    if checksum_bytes == 0 {
-        return None;
+
+    fn checksum_bytes(&self) -> usize {
+        if self.file.metadata().has_checksums() { 4 } else { 0 }
     }
-    let searched = rest.get(..LONGEST_SEARCH_BYTES.min(rest.len())).unwrap_or_default();
-    block_ends(searched).find_map(try_length)
+
+    fn try_length(&mut self, offset: u64, rest: &Bytes, length: usize) -> Option<(BlockPointer, Kind)> {
+        let stored = rest.get(..length).map(|_| rest.slice(..length))?;
+        // A checksum or a codec goes over all bytes; else most guesses fail at the first.
+        let metadata = self.file.metadata();
+        let is_raw = !metadata.has_checksums() && metadata.compression == Compression::None;
+        let is_stored_raw =
+            !metadata.has_checksums() && word(rest, 0).is_some_and(|u| u.saturating_add(4) == length);
+        let work = if is_raw || is_stored_raw { (length / 256).saturating_add(16) } else { length };
+        self.budget = self.budget.saturating_sub(work as u64);
+        let pointer = BlockPointer { offset, size: u32::try_from(length).ok()? };
+        let (kind, payload_bytes) = classify(self.file, offset, stored)?;
+        self.largest = self.largest.max(length).max(payload_bytes);
+        Some((pointer, kind))
+    }
+
+    /// The first block that begins somewhere in the next [`STARTS_AT_ONCE`] bytes, found by its checksum.
+    fn block_behind_damage(&mut self, at: u64, rest: &Bytes) -> Option<(BlockPointer, Kind)> {
+        let longest = self.longest();
+        let searched = rest.get(..rest.len().min(STARTS_AT_ONCE.saturating_add(longest)))?;
+        checksummed_stretches(searched, STARTS_AT_ONCE, longest).into_iter().find_map(|stretch| {
+            let offset = at.saturating_add(stretch.start as u64);
+            self.try_length(offset, &rest.slice(stretch.start..), stretch.len())
+        })
+    }
+
+    /// Whether what follows a block that was found behind damage speaks for it: without a checksum it may be there by chance.
+    fn is_confirmed(&mut self, (pointer, kind): &(BlockPointer, Kind), window: &mut Window<'_>) -> bool {
+        let end = self.file.metadata().blocks_end;
+        if pointer.end() >= end {
+            return true;
+        }
+        let Ok(rest) = window.from(pointer.end()) else { return false };
+        match (kind, self.next_block(pointer.end(), &rest, false)) {
+            (Kind::Data(rows), Some((_, Kind::Data(next)))) => rows.end == next.start,
+            (_, Some(_)) => true,
+            (_, None) => is_footer_start(self.file.metadata(), &rest),
+        }
+    }
 }
 
 /// Every length at which the bytes so far are followed by their own checksum.
@@ -189,8 +281,8 @@ const fn crc_table() -> [u32; 256] {
     table
 }
 
-/// What the stored bytes of a block are, if they are a block: right checksum, and a payload that decodes.
-fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<Kind> {
+/// What the stored bytes of a block are, if they are a block: right checksum, and a payload that decodes; and how long that is.
+fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<(Kind, usize)> {
     let mut store = file.store.clone();
     store.verify_checksums = true;
     if let Some((body, checksum)) = stored.split_last_chunk::<4>()
@@ -201,6 +293,10 @@ fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<Kind> {
     }
     let pointer = BlockPointer { offset, size: u32::try_from(stored.len()).ok()? };
     let block: Block = store.open(pointer, stored, "cfile block").ok()?;
+    Some((kind_of(file, &block)?, block.payload.len()))
+}
+
+fn kind_of(file: &CFile, block: &Block) -> Option<Kind> {
     if IndexNode::open(&block.payload).and_then(|node| node.check(KeyOrder::Any)).is_ok() {
         return Some(Kind::Index);
     }
@@ -215,15 +311,15 @@ fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<Kind> {
             return Some(Kind::Dictionary);
         }
     }
-    let mut decoded = file.decode(&block).ok()?;
+    let mut decoded = file.decode(block).ok()?;
     if !file.metadata().has_checksums() {
-        decoded.check(&file.shape.target).ok()?;
+        decoded.check(&file.shape).ok()?;
     }
     let end = decoded.first_row.checked_add(decoded.rows as u64)?;
     Some(Kind::Data(decoded.first_row..end))
 }
 
-fn rows_of_codes(file: &CFile, payload: &Bytes) -> Option<std::ops::Range<u64>> {
+fn rows_of_codes(file: &CFile, payload: &Bytes) -> Option<Range<u64>> {
     let (at, rows) = encoded_start(file, payload)?;
     let word = |from: usize| {
         payload.get(at.checked_add(from)?..)?.first_chunk::<4>().map(|four| u32::from_le_bytes(*four))
@@ -235,98 +331,4 @@ fn rows_of_codes(file: &CFile, payload: &Bytes) -> Option<std::ops::Range<u64>> 
     let is_whole = size as usize == payload.len().checked_sub(at)?.checked_sub(4)?;
     let rows = rows.unwrap_or(u64::from(count));
     (is_whole && rows > 0).then(|| u64::from(ordinal)..u64::from(ordinal).saturating_add(rows))
-}
-
-/// Where the encoded values begin, and the number of rows if a null bitmap or array lengths told it.
-fn encoded_start(file: &CFile, payload: &[u8]) -> Option<(usize, Option<u64>)> {
-    let mut at = 0;
-    if file.metadata().is_array {
-        let _elements = varint::read_u32(payload, &mut at).ok()?;
-        let cells = varint::read_u32(payload, &mut at).ok()?;
-        // Which elements are null, how long each cell is, which cells are null.
-        for _ in 0..3 {
-            let size = varint::read_u32(payload, &mut at).ok()? as usize;
-            at = at.checked_add(size)?;
-        }
-        return Some((at, Some(u64::from(cells))));
-    }
-    if !file.metadata().is_nullable {
-        return Some((0, None));
-    }
-    let rows = varint::read_u32(payload, &mut at).ok()?;
-    let bitmap = varint::read_u32(payload, &mut at).ok()? as usize;
-    Some((at.checked_add(bitmap)?, Some(u64::from(rows))))
-}
-
-/// The length of the block without its checksum, if its bytes say it.
-fn stated_length(file: &CFile, rest: &[u8]) -> Option<usize> {
-    let metadata = file.metadata();
-    if metadata.compression != Compression::None {
-        let stated = u32::from_le_bytes(*rest.first_chunk::<4>()?) as usize;
-        return (metadata.version == Version::V1).then(|| stated.saturating_add(8));
-    }
-    let (at, _) = encoded_start(file, rest)?;
-    let encoded = rest.get(at..)?;
-    at.checked_add(encoded_length(file, encoded)?)
-}
-
-fn encoded_length(file: &CFile, encoded: &[u8]) -> Option<usize> {
-    let word = |at: usize| {
-        encoded
-            .get(at..)
-            .and_then(|rest| rest.first_chunk::<4>())
-            .map(|four| u32::from_le_bytes(*four) as usize)
-    };
-    let metadata = file.metadata();
-    match (metadata.data_type.physical(), metadata.encoding) {
-        (Physical::Fixed(width), Encoding::Plain) => word(0)?.checked_mul(width)?.checked_add(8),
-        (Physical::Bool, Encoding::Plain) => word(0)?.div_ceil(8).checked_add(8),
-        (_, Encoding::BitShuffle) => word(8).filter(|size| *size >= SHUFFLE_HEADER_BYTES),
-        (_, Encoding::GroupVarint) => {
-            let mut at = 0;
-            let [count, ..] = group_varint::decode_group(encoded, &mut at).ok()?;
-            groups_length(encoded, at, count as usize)
-        }
-        (_, Encoding::Prefix) => {
-            let mut at = 0;
-            let [count, _, interval, _] = group_varint::decode_group(encoded, &mut at).ok()?;
-            let (mut values, mut offsets) = (Vec::new(), Vec::new());
-            let most = LONGEST_SEARCH_BYTES.saturating_mul(16);
-            if count as usize > encoded.len() {
-                return None;
-            }
-            let used =
-                prefix::decode(encoded.get(at..)?, count as usize, &mut values, &mut offsets, most).ok()?;
-            let restarts = count.saturating_sub(1).checked_div(interval)? as usize;
-            at.checked_add(used)?.checked_add(restarts.checked_mul(4)?)?.checked_add(4)
-        }
-        (Physical::Binary, Encoding::Plain) => plain_length(encoded),
-        (Physical::Binary, Encoding::Dict) => match u32::try_from(word(0)?).ok()? {
-            MODE_CODEWORDS => word(12)?.checked_add(4),
-            MODE_PLAIN => plain_length(encoded.get(4..)?)?.checked_add(4),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn plain_length(encoded: &[u8]) -> Option<usize> {
-    let word = |at: usize| {
-        encoded
-            .get(at..)
-            .and_then(|rest| rest.first_chunk::<4>())
-            .map(|four| u32::from_le_bytes(*four) as usize)
-    };
-    let (count, offsets_at) = (word(4)?, word(8)?);
-    groups_length(encoded, offsets_at.max(PLAIN_HEADER_BYTES), count)
-}
-
-/// Where groups of four for `count` numbers end that begin at `at`.
-fn groups_length(encoded: &[u8], at: usize, count: usize) -> Option<usize> {
-    let groups = encoded.get(at..)?;
-    if count.div_ceil(4).checked_mul(5)? > groups.len() {
-        return None;
-    }
-    let mut numbers = Vec::new();
-    at.checked_add(group_varint::decode(groups, count, &mut numbers).ok()?)
 }

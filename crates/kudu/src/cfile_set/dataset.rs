@@ -1,8 +1,9 @@
 //! A set as a dataset.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
@@ -10,24 +11,29 @@ use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::source::open_source;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, ErrorKind, Limits, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest,
+    SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
+use super::lost::{LostColumn, LostCursor};
 use super::manifest::{MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest};
-use crate::cfile::{CFile, CFileReader, CFileReaderOptions, CellCursor, column_statistics, row_splits};
+use crate::cfile::{
+    CFile, CFileKind, CFileReader, CFileReaderOptions, CellCursor, column_statistics, recover_column,
+    row_splits,
+};
 
 /// How to open a set.
 #[derive(Debug, Clone)]
 pub struct CFileSetOptions {
     verify_checksums: bool,
+    recovers: bool,
     limits: Limits,
 }
 
 impl Default for CFileSetOptions {
     /// Checksums are verified.
     fn default() -> Self {
-        Self { verify_checksums: true, limits: Limits::default() }
+        Self { verify_checksums: true, recovers: false, limits: Limits::default() }
     }
 }
 
@@ -36,6 +42,14 @@ impl CFileSetOptions {
     #[must_use]
     pub fn with_verify_checksums(mut self, verify: bool) -> Self {
         self.verify_checksums = verify;
+        self
+    }
+
+    /// Whether a set is opened although files of columns are missing, torn or damaged as a whole. Such columns may be null. Scans that
+    /// skip damage give null for what is lost of them, and note it; others that ask for them fail.
+    #[must_use]
+    pub fn with_recovery(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
         self
     }
 
@@ -57,12 +71,17 @@ pub struct CFileSet(Arc<Inner>);
 struct Inner {
     name: String,
     manifest: Manifest,
+    manifest_bytes: u64,
     schema: SchemaRef,
     options: CFileSetOptions,
     open_file: OpenFile,
     columns: Vec<OnceLock<CFileReader>>,
     /// The same files, opened for a scan: that needs no header, and so one read less.
     scanned: Vec<OnceLock<Arc<CFile>>>,
+    /// Columns that cannot be opened, of a set that is opened all the same.
+    lost: BTreeMap<usize, LostColumn>,
+    /// What was found wrong with columns when they were opened.
+    failures: Mutex<BTreeMap<usize, Finding>>,
 }
 
 impl std::fmt::Debug for CFileSet {
@@ -104,15 +123,22 @@ impl CFileSet {
         let scanned = manifest.columns.iter().map(|_| OnceLock::new()).collect();
         let schema = Arc::new(manifest.schema.clone());
         let open_file: OpenFile = Arc::new(open_file);
-        Ok(Self(Arc::new(Inner {
+        let mut inner = Inner {
             name: name.into(),
             manifest,
+            manifest_bytes: source.size(),
             schema,
             options,
             open_file,
             columns,
             scanned,
-        })))
+            lost: BTreeMap::new(),
+            failures: Mutex::default(),
+        };
+        if inner.options.recovers {
+            inner.find_lost_columns()?;
+        }
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The CFile of a column.
@@ -120,22 +146,42 @@ impl CFileSet {
     /// # Errors
     /// If it is missing or damaged, or has another number of rows than the set.
     pub fn column(&self, index: usize) -> Result<&CFileReader> {
-        let slot = self.0.columns.get(index).ok_or_else(|| no_column(index))?;
+        self.0.column(index)
+    }
+
+    /// The readable columns, and what is wrong with the others.
+    fn all_columns(&self) -> impl Iterator<Item = Result<&CFileReader>> {
+        (0..self.0.columns.len()).map(|index| self.column(index))
+    }
+}
+
+impl Inner {
+    fn column(&self, index: usize) -> Result<&CFileReader> {
+        let slot = self.columns.get(index).ok_or_else(|| no_column(index))?;
         if let Some(reader) = slot.get() {
             return Ok(reader);
         }
-        let (source, options) = self.open_column(index)?;
-        let reader = CFileReader::open_with_options(source, &options)?;
-        self.check_rows(reader.file())?;
-        Ok(slot.get_or_init(|| reader))
+        let opened = self.open_column(index).and_then(|(source, options)| {
+            let reader = CFileReader::open_with_options(source, &options)?;
+            self.check_rows(reader.file())?;
+            Ok(reader)
+        });
+        match opened {
+            Ok(reader) => Ok(slot.get_or_init(|| reader)),
+            Err(error) => {
+                let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+                failures.insert(index, Finding::from_error(&error, &self.name, None));
+                Err(error)
+            }
+        }
     }
 
     /// The CFile of a column, to be scanned.
     fn scanned(&self, index: usize) -> Result<&Arc<CFile>> {
-        if let Some(reader) = self.0.columns.get(index).and_then(OnceLock::get) {
+        if let Some(reader) = self.columns.get(index).and_then(OnceLock::get) {
             return Ok(reader.file());
         }
-        let slot = self.0.scanned.get(index).ok_or_else(|| no_column(index))?;
+        let slot = self.scanned.get(index).ok_or_else(|| no_column(index))?;
         if let Some(file) = slot.get() {
             return Ok(file);
         }
@@ -146,17 +192,16 @@ impl CFileSet {
     }
 
     fn open_column(&self, index: usize) -> Result<(SourceRef, CFileReaderOptions)> {
-        let inner = &*self.0;
-        let described = inner.manifest.columns.get(index).ok_or_else(|| no_column(index))?;
+        let described = self.manifest.columns.get(index).ok_or_else(|| no_column(index))?;
         let options = CFileReaderOptions::default()
-            .with_field(inner.schema.field(index).clone())
-            .with_verify_checksums(inner.options.verify_checksums)
-            .with_limits(inner.options.limits.clone());
-        Ok(((inner.open_file)(&described.file)?, options))
+            .with_field(self.schema.field(index).clone())
+            .with_verify_checksums(self.options.verify_checksums)
+            .with_limits(self.options.limits.clone());
+        Ok(((self.open_file)(&described.file)?, options))
     }
 
     fn check_rows(&self, file: &CFile) -> Result<()> {
-        let (expected, found) = (self.0.manifest.rows, file.metadata().num_values);
+        let (expected, found) = (self.manifest.rows, file.metadata().num_values);
         if expected == found {
             return Ok(());
         }
@@ -167,15 +212,41 @@ impl CFileSet {
         ))
     }
 
-    /// The readable columns, and what is wrong with the others.
-    fn all_columns(&self) -> impl Iterator<Item = Result<&CFileReader>> {
-        (0..self.0.columns.len()).map(|index| self.column(index))
+    /// Opens all columns; those that cannot be opened are lost, but for blocks of a torn file that are still there.
+    fn find_lost_columns(&mut self) -> Result<()> {
+        let mut fields = self.schema.fields().to_vec();
+        for (index, field) in fields.iter_mut().enumerate() {
+            // The header is not needed.
+            let Err(reason) = self.scanned(index) else { continue };
+            if !reason.is_damage() && !matches!(reason.kind(), ErrorKind::Io(_)) {
+                return Err(reason);
+            }
+            let torn = self.open_column(index).ok();
+            let found =
+                torn.and_then(|(source, options)| recover_column(source, field, &options).ok().flatten());
+            let found = found.filter(|file| file.metadata().num_values <= self.manifest.rows).map(Arc::new);
+            self.lost.insert(index, LostColumn { reason, found });
+            *field = Arc::new(field.as_ref().clone().with_nullable(true));
+        }
+        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
+        Ok(())
     }
 }
 
-impl Columns for CFileSet {
+/// The columns of a set for one scan.
+struct SetColumns<'a> {
+    set: &'a Inner,
+    on_damage: &'a OnDamage,
+}
+
+impl Columns for SetColumns<'_> {
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        Ok(Box::new(CellCursor::new(Arc::clone(self.scanned(column)?), wanted.clone())))
+        if let (Some(lost), OnDamage::Skip(log)) = (self.set.lost.get(&column), self.on_damage)
+            && let Some(field) = self.set.schema.fields().get(column)
+        {
+            return Ok(Box::new(LostCursor::new(lost, field, log)));
+        }
+        Ok(Box::new(CellCursor::new(Arc::clone(self.set.scanned(column)?), wanted.clone())))
     }
 }
 
@@ -197,7 +268,8 @@ impl Dataset for CFileSet {
     }
 
     fn size_bytes(&self) -> u64 {
-        self.all_columns().flatten().map(Dataset::size_bytes).sum()
+        let columns = self.all_columns().flatten().map(Dataset::size_bytes);
+        columns.fold(self.0.manifest_bytes, u64::saturating_add)
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
@@ -214,9 +286,20 @@ impl Dataset for CFileSet {
         if let (Some(predicate), Some(key)) = (&request.predicate, &self.0.manifest.key) {
             let index = column_index(&self.0.schema, key)?;
             let bounds = predicate.bind(&self.0.schema)?.bounds(index);
-            wanted = self.scanned(index)?.narrow(&wanted, &bounds, &request.on_damage)?;
+            if !self.0.lost.contains_key(&index) {
+                wanted = self.0.scanned(index)?.narrow(&wanted, &bounds, &request.on_damage)?;
+            }
         }
-        positional::scan(self, &self.0.schema, request, &wanted)
+        let columns = SetColumns { set: &self.0, on_damage: &request.on_damage };
+        positional::scan(&columns, &self.0.schema, request, &wanted)
+    }
+
+    /// Columns whose files turned out to be missing or damaged when they were needed.
+    fn findings(&self) -> Vec<Finding> {
+        let lost = self.0.lost.values().map(|lost| Finding::from_error(&lost.reason, &self.0.name, None));
+        let failures = self.0.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = failures.iter().filter(|(index, _)| !self.0.lost.contains_key(index));
+        lost.chain(failed.map(|(_, finding)| finding.clone())).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
@@ -236,7 +319,8 @@ impl Dataset for CFileSet {
         let node = Node::new(format!("cfile set {}", self.0.name), self.size_bytes())
             .fact("rows", self.0.manifest.rows)
             .fact("columns", self.0.columns.len())
-            .fact("key", key);
+            .fact("key", key)
+            .child(Node::new(format!("manifest {MANIFEST_NAME}"), self.0.manifest_bytes));
         self.all_columns().try_fold(node, |node, column| {
             let column = column?;
             let mut child = column.describe()?;
@@ -254,7 +338,7 @@ impl Dataset for CFileSet {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        self.all_columns().map(|column| Ok(column_statistics(column?.file()))).collect()
+        self.all_columns().map(|column| Ok(column_statistics(column?.file(), CFileKind::Column))).collect()
     }
 }
 

@@ -11,6 +11,7 @@
 //! widths, time units) is in the manifest, so that a table goes through a set and comes back without loss.
 
 mod dataset;
+mod lost;
 mod manifest;
 mod writer;
 

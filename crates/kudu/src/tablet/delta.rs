@@ -4,11 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::BinaryViewArray;
-use arrow_array::cast::AsArray;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result, SourceRef};
 
-use crate::cfile::{BlockPointer, CFile, CFileReaderOptions, DELTA_STATISTICS};
+use crate::cfile::{BlockPointer, CFile, CFileReaderOptions, DELTA_STATISTICS, delta_values};
 use crate::key::decode_ordered_varint;
 use crate::messages::{self, DeltaStatsPb};
 
@@ -26,6 +25,7 @@ pub(crate) struct DeltaFile {
 impl DeltaFile {
     pub fn open(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
         let file = CFile::open(source, options)?;
+        file.check_delta_shape()?;
         let statistics = file.metadata().pair(DELTA_STATISTICS).ok_or_else(|| {
             Error::corrupt(format!("the metadata pair {DELTA_STATISTICS}"), "a file without it").at(
                 file.name(),
@@ -94,7 +94,7 @@ impl DeltaFile {
         let mut decoded = self.file.decode(&block)?;
         let count = decoded.rows;
         let values = decoded.read_all(&self.file.shape.target).at(self.file.name(), pointer.offset, part)?;
-        let lists = values.as_binary_view().clone();
+        let lists = delta_values(&values).at(self.file.name(), pointer.offset, part)?.clone();
         let mut keys = Vec::with_capacity(count);
         for value in lists.iter() {
             let mut at = 0;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pilaster_core::source::open_source;
-use pilaster_core::{AtomicFolder, BatchReader, Dataset, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_core::{
+    AtomicFolder, BatchReader, Dataset, DatasetRef, Error, ErrorKind, Progress, Result, SourceRef,
+};
 use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions, CFileWriter};
 use pilaster_kudu::cfile_set::{
     CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions, MANIFEST_NAME,
@@ -43,16 +45,34 @@ pub(super) fn open_file(source: SourceRef, options: &OpenOptions) -> Result<Data
         };
         reader_options = reader_options.with_field(Arc::clone(field));
     }
-    Ok(Arc::new(match options.kudu().assumed_shape() {
-        Some(shape) => CFileReader::recover(source, shape, &reader_options)?,
-        None => CFileReader::open_with_options(source, &reader_options)?,
-    }))
+    let opened = match options.kudu().assumed_shape() {
+        Some(shape) => CFileReader::recover(source, shape, &reader_options),
+        None => match CFileReader::open_with_options(Arc::clone(&source), &reader_options) {
+            Err(error) if options.recovers() && error.is_damage() => {
+                CFileReader::open_without_header(source, &reader_options).map_err(with_hint)
+            }
+            opened => opened,
+        },
+    };
+    Ok(Arc::new(opened?))
+}
+
+/// Says what helps where a footer is lost.
+fn with_hint(error: Error) -> Error {
+    match (error.kind(), error.position()) {
+        (ErrorKind::Corrupt { expected, found }, Some(at)) => {
+            let hint = "without its footer a cfile is salvaged if you say what it holds (--type, --encoding, --compression, --nullable)";
+            Error::corrupt(expected.clone(), format!("{found}; {hint}")).at(&at.path, at.offset, at.part)
+        }
+        _ => error,
+    }
 }
 
 /// Opens a set of CFiles, a path or an address, as a table.
 pub(super) fn open_set(folder: &str, options: &OpenOptions) -> Result<DatasetRef> {
     let options = CFileSetOptions::default()
         .with_verify_checksums(options.verify_checksums())
+        .with_recovery(options.recovers())
         .with_limits(options.limits().clone());
     Ok(Arc::new(CFileSet::open(folder, options)?))
 }

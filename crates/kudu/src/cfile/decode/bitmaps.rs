@@ -17,6 +17,27 @@ impl BlockShape {
     }
 }
 
+impl BlockShape {
+    /// How many cells of a block of a nullable column are null, by its bitmap alone.
+    pub fn null_count(&self, payload: &Bytes) -> Result<u64> {
+        let mut at = 0;
+        if !self.metadata.is_array {
+            let validity = self.read_validity(payload, &mut at)?;
+            return Ok(validity.len().saturating_sub(validity.ones()) as u64);
+        }
+        let _elements = varint::read_u32(payload, &mut at)?;
+        let cells = self.check_count(u64::from(varint::read_u32(payload, &mut at)?))?;
+        // Past the bitmap of the elements and the lengths of the cells.
+        for _ in 0..2 {
+            let length = varint::read_u32(payload, &mut at)? as usize;
+            at = at.saturating_add(length);
+        }
+        let length = varint::read_u32(payload, &mut at)? as usize;
+        let validity = read_bitmap(self, payload, &mut at, length, cells)?;
+        Ok(validity.len().saturating_sub(validity.ones()) as u64)
+    }
+}
+
 /// `length` bytes of RLE bits for `rows` rows.
 pub(super) fn read_bitmap(
     shape: &BlockShape,

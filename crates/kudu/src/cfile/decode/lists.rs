@@ -9,13 +9,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, GenericListArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, GenericListArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 use pilaster_core::validity::Validity;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result, fitting};
 use pilaster_encoding::{rle, varint};
 
 use super::bitmaps::read_bitmap;
@@ -30,6 +31,7 @@ pub(crate) struct Lists {
     cells: BooleanBuffer,
     elements: std::sync::Mutex<Validity>,
     values: Box<Values>,
+    limits: Limits,
 }
 
 impl BlockShape {
@@ -57,8 +59,13 @@ impl BlockShape {
         }
         let encoded = payload.slice(at.min(payload.len())..);
         let (start, values) = self.decode_values(&encoded, words, Some(element_bits.ones()))?;
-        let lists =
-            Lists { starts, cells: cell_mask, elements: element_bits.into(), values: Box::new(values) };
+        let lists = Lists {
+            starts,
+            cells: cell_mask,
+            elements: element_bits.into(),
+            values: Box::new(values),
+            limits: self.limits.clone(),
+        };
         Ok(DecodedBlock {
             first_row: u64::from(start.ordinal),
             rows: cells,
@@ -111,6 +118,11 @@ impl Lists {
         let last = starts.last().copied().unwrap_or_default();
         let position = |offset: i32| usize::try_from(offset).unwrap_or_default();
         let element_rows = position(first)..position(last);
+        // Nulls cost nothing in the file, but room in an array.
+        fitting::check_bytes(
+            (element_rows.len() as u64).saturating_mul(target.element_bytes()),
+            &self.limits,
+        )?;
         let (nulls, dense) = {
             let mut elements = self.elements.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             elements.read(element_rows)
@@ -119,14 +131,23 @@ impl Lists {
         let offsets: Vec<i32> = starts.iter().map(|start| start.wrapping_sub(first)).collect();
         let nulls = NullBuffer::new(self.cells.slice(range.start, range.len()));
         let nulls = (nulls.null_count() > 0).then_some(nulls);
-        list_array(offsets, elements, nulls)
+        list_array(OffsetBuffer::new(ScalarBuffer::from(offsets)), elements, nulls)
     }
 }
 
-fn list_array(offsets: Vec<i32>, elements: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+fn list_array(offsets: OffsetBuffer<i32>, elements: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let field = Arc::new(Field::new("item", elements.data_type().clone(), true));
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(Arc::new(GenericListArray::<i32>::try_new(field, offsets, elements, nulls)?))
+}
+
+/// Brings the elements of a list array to the type that was asked for.
+pub(super) fn finish(array: ArrayRef, shape: &BlockShape) -> Result<ArrayRef> {
+    let Some(list) = array.as_list_opt::<i32>() else { return Ok(array) };
+    if *list.values().data_type() == shape.target.arrow {
+        return Ok(array);
+    }
+    let (_, offsets, elements, nulls) = list.clone().into_parts();
+    list_array(offsets, shape.target.finish_within(elements, &shape.limits)?, nulls)
 }
 
 /// Brings a list array to the list type that was asked for (other element name, larger offsets).

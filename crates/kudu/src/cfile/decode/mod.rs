@@ -23,7 +23,7 @@ use arrow_select::take::take;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::validity::{self, Validity};
 use pilaster_core::views::Strings;
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Result, fitting};
 
 use super::arrow_types::Target;
 use super::metadata::CFileMetadata;
@@ -166,11 +166,15 @@ impl DecodedBlock {
     }
 
     /// Makes every value once, so that nothing in the block can fail later.
-    pub fn check(&mut self, target: &Target) -> Result<()> {
+    pub fn check(&mut self, shape: &BlockShape) -> Result<()> {
+        let decoded = shape.target.decoded_only();
         let mut start = 0;
         while start < self.rows {
             let end = start.saturating_add(DEFAULT_BATCH_SIZE).min(self.rows);
-            self.read(start..end, Form::Wanted, target)?;
+            fitting::by_halves(start..end, |rows| {
+                let array = self.read(rows, Form::Wanted, &decoded)?;
+                finish_all(array, shape).map(drop)
+            })?;
             start = end;
         }
         Ok(())
@@ -207,6 +211,14 @@ fn read_values(
         Values::Codes { codes, words } => codes.read_words(dense, nulls, words, form, target),
         Values::Lists(_) => Err(Error::invalid("lists inside lists")),
     }
+}
+
+/// What was decoded, strings as views, as the type that was asked for; refused if it is too large for one batch.
+pub(crate) fn finish_all(array: ArrayRef, shape: &BlockShape) -> Result<ArrayRef> {
+    if shape.metadata.is_array {
+        return lists::finish(array, shape);
+    }
+    shape.target.finish_within(array, &shape.limits)
 }
 
 /// Strings, or what was read as [`Form::Codes`], as the type that was asked for.

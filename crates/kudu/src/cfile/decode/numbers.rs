@@ -1,8 +1,11 @@
 //! Numbers on their way into an Arrow buffer: as wide as they are stored, or wider.
 
-use arrow_array::{ArrayRef, make_array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, make_array};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, i256};
 use arrow_data::ArrayDataBuilder;
+use arrow_schema::DataType;
 use pilaster_core::{Error, Result};
 
 use crate::cfile::arrow_types::Target;
@@ -10,16 +13,62 @@ use crate::cfile::arrow_types::Target;
 /// Collects stored numbers, little-endian.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    stored_width: usize,
+    stored: StoredNumber,
     collected: Collected,
 }
 
 #[derive(Debug)]
 enum Collected {
     AsStored(MutableBuffer),
+    Bits32(Vec<i32>),
     Bits64(Vec<i64>),
     Bits128(Vec<i128>),
     Bits256(Vec<i256>),
+}
+
+/// What a number that is to be widened is stored as.
+#[derive(Debug, Clone, Copy)]
+enum StoredNumber {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    I128,
+}
+
+impl StoredNumber {
+    fn new(width: usize, is_unsigned: bool) -> Self {
+        match (width, is_unsigned) {
+            (1, false) => Self::I8,
+            (1, true) => Self::U8,
+            (2, false) => Self::I16,
+            (2, true) => Self::U16,
+            (4, false) => Self::I32,
+            (4, true) => Self::U32,
+            (8, false) => Self::I64,
+            (8, true) => Self::U64,
+            _ => Self::I128,
+        }
+    }
+}
+
+/// Appends the numbers of `$stored` to `$wide`: one arm for each type that the wide one holds, so that each is a loop of its own.
+/// Others are never widened to it; the array would be too short, and refused.
+macro_rules! widen {
+    ($number:expr, $stored:expr, $wide:expr, $to:ty: $($variant:ident $narrow:ty),*) => {
+        match $number {
+            $(StoredNumber::$variant => {
+                let numbers = $stored.as_chunks().0.iter().map(|bytes| <$narrow>::from_le_bytes(*bytes));
+                $wide.extend(numbers.map(<$to>::from));
+            })*
+            #[allow(unreachable_patterns, reason = "the widest holds all")]
+            _ => {}
+        }
+    };
 }
 
 impl Numbers {
@@ -30,29 +79,36 @@ impl Numbers {
             _ if width == stored_width => {
                 Collected::AsStored(MutableBuffer::with_capacity(rows.saturating_mul(width)))
             }
+            4 => Collected::Bits32(Vec::with_capacity(rows)),
             8 => Collected::Bits64(Vec::with_capacity(rows)),
             16 => Collected::Bits128(Vec::with_capacity(rows)),
             32 => Collected::Bits256(Vec::with_capacity(rows)),
             _ => return Err(Error::invalid(format!("no way from {stored_width} to {width} bytes"))),
         };
-        Ok(Self { stored_width, collected })
+        Ok(Self { stored: StoredNumber::new(stored_width, target.is_unsigned), collected })
     }
 
     /// Takes whole stored numbers.
     pub fn push(&mut self, stored: &[u8]) {
-        match (&mut self.collected, self.stored_width) {
-            (Collected::AsStored(buffer), _) => buffer.extend_from_slice(stored),
-            (Collected::Bits64(wide), _) => {
-                wide.extend(stored.as_chunks().0.iter().map(|four| i64::from(i32::from_le_bytes(*four))));
+        match &mut self.collected {
+            Collected::AsStored(buffer) => buffer.extend_from_slice(stored),
+            Collected::Bits32(wide) => {
+                widen!(self.stored, stored, wide, i32: I8 i8, U8 u8, I16 i16, U16 u16);
             }
-            (Collected::Bits128(wide), 4) => {
-                wide.extend(stored.as_chunks().0.iter().map(|four| i128::from(i32::from_le_bytes(*four))));
+            Collected::Bits64(wide) => {
+                widen!(self.stored, stored, wide, i64: I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32);
             }
-            (Collected::Bits128(wide), _) => {
-                wide.extend(stored.as_chunks().0.iter().map(|eight| i128::from(i64::from_le_bytes(*eight))));
-            }
-            (Collected::Bits256(wide), width) => {
-                wide.extend(stored.chunks_exact(width).map(|value| i256::from_i128(sign_extended(value))));
+            Collected::Bits128(wide) => widen!(
+                self.stored, stored, wide, i128:
+                I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64
+            ),
+            Collected::Bits256(wide) => {
+                let mut bits = Vec::new();
+                widen!(
+                    self.stored, stored, bits, i128:
+                    I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64, I128 i128
+                );
+                wide.extend(bits.into_iter().map(i256::from_i128));
             }
         }
     }
@@ -61,6 +117,7 @@ impl Numbers {
     pub fn finish(self, rows: usize, nulls: Option<NullBuffer>, target: &Target) -> Result<ArrayRef> {
         let buffer: Buffer = match self.collected {
             Collected::AsStored(buffer) => buffer.into(),
+            Collected::Bits32(wide) => Buffer::from_vec(wide),
             Collected::Bits64(wide) => Buffer::from_vec(wide),
             Collected::Bits128(wide) => Buffer::from_vec(wide),
             Collected::Bits256(wide) => Buffer::from_vec(wide),
@@ -84,15 +141,48 @@ pub(super) fn array(
     target: &Target,
 ) -> Result<ArrayRef> {
     let data = ArrayDataBuilder::new(target.number().clone()).len(rows).nulls(nulls).add_buffer(numbers);
-    target.finish(make_array(data.build()?))
+    let array = make_array(data.build()?);
+    if let Some(digits) = target.most_digits {
+        check_digits(&array, digits)?;
+    }
+    target.finish(array)
 }
 
-/// A stored number of at most 16 bytes.
-fn sign_extended(stored: &[u8]) -> i128 {
-    let is_negative = stored.last().is_some_and(|byte| byte & 0x80 != 0);
-    let mut bytes = if is_negative { [0xff; 16] } else { [0; 16] };
-    for (to, from) in bytes.iter_mut().zip(stored) {
-        *to = *from;
+/// Refuses a number of more digits than the decimal has that it is read as; nulls are zeros.
+fn check_digits(array: &ArrayRef, digits: u8) -> Result<()> {
+    let bound = 10u128.checked_pow(u32::from(digits)).unwrap_or(u128::MAX);
+    let too_large = match array.data_type() {
+        DataType::Decimal32(..) => {
+            let bound = u32::try_from(bound).unwrap_or(u32::MAX);
+            first_above(array.as_primitive::<Decimal32Type>(), |value| value.unsigned_abs() >= bound)
+        }
+        DataType::Decimal64(..) => {
+            let bound = u64::try_from(bound).unwrap_or(u64::MAX);
+            first_above(array.as_primitive::<Decimal64Type>(), |value| value.unsigned_abs() >= bound)
+        }
+        DataType::Decimal128(..) => {
+            first_above(array.as_primitive::<Decimal128Type>(), |value| value.unsigned_abs() >= bound)
+        }
+        DataType::Decimal256(..) => first_above(array.as_primitive::<Decimal256Type>(), |value| {
+            value.to_i128().is_none_or(|value| value.unsigned_abs() >= bound)
+        }),
+        _ => None,
+    };
+    match too_large {
+        None => Ok(()),
+        Some(value) => Err(Error::corrupt(format!("a decimal of at most {digits} digits"), value)),
     }
-    i128::from_le_bytes(bytes)
+}
+
+fn first_above<T: ArrowPrimitiveType>(
+    array: &PrimitiveArray<T>,
+    is_above: impl Fn(T::Native) -> bool,
+) -> Option<String>
+where
+    T::Native: std::fmt::Display,
+{
+    // All of them first, without a branch for each.
+    let any = array.values().iter().fold(false, |any, value| any | is_above(*value));
+    let mut values = array.values().iter().filter(|_| any);
+    values.find(|value| is_above(**value)).map(ToString::to_string)
 }

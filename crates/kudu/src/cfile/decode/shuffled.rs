@@ -12,7 +12,6 @@ use std::ops::Range;
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, new_null_array};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer};
-use arrow_schema::DataType;
 use arrow_select::take::take;
 use bytes::Bytes;
 use pilaster_core::{Error, Result};
@@ -89,8 +88,6 @@ impl Shuffled {
         form: Form,
         target: &Target,
     ) -> Result<ArrayRef> {
-        // Arrow has no way from words to fixed-size values, which a comparison would need.
-        let form = if matches!(target.arrow, DataType::FixedSizeBinary(_)) { Form::Wanted } else { form };
         let codes = self.stored(dense, nulls.as_ref())?;
         let array = match self.width() {
             1 => look_up::<UInt8Type>(codes, nulls, words, form)?,

@@ -166,16 +166,17 @@ impl CFileWriterOptions {
             other => other,
         };
         let is_array = matches!(arrow, DataType::List(_) | DataType::LargeList(_));
-        let natural = kudu_type(arrow)?;
+        let in_column = |error: Error| error.at(&format!("column \"{}\"", field.name()), 0, "");
+        let natural = kudu_type(arrow).map_err(in_column)?;
         let data_type = self.data_type.unwrap_or(natural);
         let encoding = self.encoding.unwrap_or(data_type.default_encoding());
-        let refuse = |message: String| Err(Error::invalid(format!("column \"{}\": {message}", field.name())));
+        let refuse = |message: String| Err(in_column(Error::invalid(message)));
         let element = match arrow {
             DataType::List(element) | DataType::LargeList(element) => element.data_type(),
             _ => field.data_type(),
         };
         // What could not be read back must not be written.
-        Target::new(natural, Some(element))?;
+        Target::new(natural, Some(element)).map_err(in_column)?;
         if !is_compatible(natural, data_type) {
             return refuse(format!("Arrow type {arrow} cannot be written as {data_type}"));
         }
@@ -239,6 +240,8 @@ fn is_compatible(natural: KuduType, wanted: KuduType) -> bool {
     match (natural.physical(), wanted.physical()) {
         _ if natural == wanted => true,
         (Physical::Binary, Physical::Binary) => true,
+        // A decimal has a sign.
+        (Physical::Fixed(_), _) if is_decimal(natural) && wanted.is_unsigned() => false,
         (Physical::Fixed(from), Physical::Fixed(to)) => {
             (from == to && !is_float(natural) && !is_float(wanted))
                 || (is_decimal(natural) && is_decimal(wanted))

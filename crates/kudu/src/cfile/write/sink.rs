@@ -8,7 +8,9 @@ use prost::Message;
 
 use super::options::Resolved;
 use crate::cfile::block::MAX_UNCOMPRESSED_BYTES;
-use crate::cfile::metadata::{BlockPointer, FEATURE_ARRAY, FEATURE_CHECKSUM, MAX_KEY, MIN_KEY, Version};
+use crate::cfile::metadata::{
+    BlockPointer, FEATURE_ARRAY, FEATURE_CHECKSUM, MAX_KEY, MAX_MESSAGE_BYTES, MIN_KEY, Version,
+};
 use crate::cfile::proto::{BTreeInfoPb, BlockPointerPb, FooterPb, MetadataPairPb};
 
 /// Where bytes go, and how many went.
@@ -48,9 +50,15 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// Writes the footer; gives back where the bytes went, and how many.
+    /// Writes the footer; gives back where the bytes went, and how many. One that no reader takes is refused.
     pub fn finish(mut self, shape: &Resolved, footer: Footer) -> Result<(W, u64)> {
         let footer = footer_message(shape, footer).encode_to_vec();
+        if footer.len() > MAX_MESSAGE_BYTES as usize {
+            return Err(Error::invalid(format!(
+                "a footer of {} bytes, with metadata and the smallest and largest key: readers take at most {MAX_MESSAGE_BYTES}",
+                footer.len()
+            )));
+        }
         let mut tail = footer.clone();
         tail.extend_from_slice(shape.options.version.magic());
         tail.extend(u32::try_from(footer.len()).unwrap_or(u32::MAX).to_le_bytes());

@@ -221,8 +221,14 @@ impl<W: Write> CFileWriter<W> {
     /// Writes indexes, dictionary and footer and gives the sink back.
     ///
     /// # Errors
-    /// [`pilaster_core::ErrorKind::Io`]
-    pub fn finish(mut self) -> Result<(W, WriteSummary)> {
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if the keys are so long that the footer would have more bytes than readers take;
+    /// [`pilaster_core::ErrorKind::Io`].
+    pub fn finish(self) -> Result<(W, WriteSummary)> {
+        let column = format!("column \"{}\"", self.field.name());
+        self.finish_file().map_err(|error| error.at(&column, 0, ""))
+    }
+
+    fn finish_file(mut self) -> Result<(W, WriteSummary)> {
         self.finish_block()?;
         let dictionary = self.block.dictionary();
         let Self { mut sink, shape, positional, by_value, keys, rows, blocks, .. } = self;
