@@ -223,7 +223,7 @@ fn a_tablet_of_old_and_new_segments_is_one_table() {
     let paths = segments(&root);
     assert_eq!(paths.len(), 2);
     std::fs::write(&paths[0], write(&old(), &rows(&old(), 0))).unwrap();
-    let tablets = find_tablets(&root, &Limits::default()).unwrap();
+    let tablets = find_tablets(&root, &Limits::default()).unwrap().tablets;
     let reader = TabletReader::open(&tablets[0], &TabletOptions::default()).unwrap();
     let found = read(&reader);
     assert_eq!(found.num_rows(), 6);

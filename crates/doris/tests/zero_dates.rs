@@ -165,7 +165,7 @@ fn a_table_is_read_around_what_the_delete_sign_hides() {
     writer.write(&rows()).unwrap();
     writer.finish_rowset().unwrap();
     writer.finish().unwrap();
-    let tablets = find_tablets(&root, &Limits::default()).unwrap();
+    let tablets = find_tablets(&root, &Limits::default()).unwrap().tablets;
     let (_, path) = tablets[0].files.iter().find(|(name, _)| name.ends_with(".dat")).unwrap();
     let file = std::fs::read(path).unwrap();
     std::fs::write(path, with_cells(file, 0)).unwrap();
