@@ -1,8 +1,9 @@
-//! Any bytes as a CFile: open, verify, scan, with checksums and without, and recover.
+//! Any bytes as a CFile: open, verify, scan, with checksums and without, as types that were asked for, and recover.
 #![no_main]
 
 use std::sync::Arc;
 
+use arrow_schema::{DataType, Field};
 use libfuzzer_sys::fuzz_target;
 use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
@@ -13,6 +14,21 @@ fuzz_target!(|data: &[u8]| {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", data.to_vec()));
     for verify_checksums in [true, false] {
         let options = options(verify_checksums);
+        if let Ok(reader) = CFileReader::open_with_options(Arc::clone(&source), &options) {
+            look_at(&reader);
+        }
+    }
+    // As other types than its own: refused, or read in batches that fit.
+    for data_type in [
+        DataType::Utf8,
+        DataType::LargeBinary,
+        DataType::FixedSizeBinary(4),
+        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+        DataType::new_list(DataType::Binary, true),
+        DataType::Decimal64(7, 2),
+        DataType::Decimal128(20, 0),
+    ] {
+        let options = options(false).with_field(Field::new("value", data_type, true));
         if let Ok(reader) = CFileReader::open_with_options(Arc::clone(&source), &options) {
             look_at(&reader);
         }
@@ -36,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn options(verify_checksums: bool) -> CFileReaderOptions {
-    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8, ..Limits::default() };
+    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, batch_bytes: 1 << 16, depth: 8, ..Limits::default() };
     CFileReaderOptions::default().with_limits(limits).with_verify_checksums(verify_checksums)
 }
 

@@ -19,6 +19,8 @@ fuzz_target!(|input: (u8, u16, u16, Vec<u8>, Vec<u64>)| {
             assert_eq!(rest, all[skip..]);
         }
     }
+    let length = rle::stream_length(&bytes, width, count, &mut u64::MAX.clone());
+    assert!(length.is_err() || length.as_ref().is_ok_and(|length| *length <= bytes.len()));
     let mut bits = Vec::new();
     if let Ok(ones) = rle::decode_bitmap(&bytes, count, &mut bits) {
         assert_eq!(bits.iter().map(|byte| byte.count_ones() as usize).sum::<usize>(), ones);
@@ -30,4 +32,7 @@ fuzz_target!(|input: (u8, u16, u16, Vec<u8>, Vec<u64>)| {
     let mut back = vec![0u64; values.len()];
     rle::decode(&encoded, width, &mut back).expect("what was encoded");
     assert_eq!(back, values);
+    let length = encoded.len();
+    encoded.extend_from_slice(&bytes);
+    assert_eq!(rle::stream_length(&encoded, width, values.len(), &mut u64::MAX.clone()), Ok(length));
 });

@@ -1,8 +1,8 @@
-//! Varints and zigzag: any bytes decode or fail without moving past the end; numbers survive.
+//! Varints and zigzag: any bytes decode or fail without moving past the end; numbers survive, and small ones stay small.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pilaster_encoding::varint;
+use pilaster_encoding::{varint, zigzag};
 
 fuzz_target!(|input: (Vec<u8>, u64)| {
     let (bytes, value) = input;
@@ -19,4 +19,12 @@ fuzz_target!(|input: (Vec<u8>, u64)| {
     let mut at = 0;
     assert_eq!(varint::read_u64(&encoded, &mut at), Ok(value));
     assert_eq!((at, encoded.len()), (encoded.len(), varint::len_u64(value)));
+    let signed = value.cast_signed();
+    let unsigned = zigzag::encode_i64(signed);
+    assert_eq!((zigzag::decode_i64(unsigned), unsigned / 2), (signed, signed.unsigned_abs() - u64::from(signed < 0)));
+    assert_eq!(zigzag::encode_i64(zigzag::decode_i64(value)), value);
+    let narrow = value as u32;
+    assert_eq!(zigzag::encode_i32(zigzag::decode_i32(narrow)), narrow);
+    let narrow = zigzag::decode_i32(narrow);
+    assert_eq!(u64::from(zigzag::encode_i32(narrow)), zigzag::encode_i64(i64::from(narrow)));
 });

@@ -1,4 +1,4 @@
-//! Integers: plain, group varint, RLE, bit packing, dictionary codes.
+//! Integers: plain, varint, zigzag, group varint, frame of reference, RLE, bit packing, dictionary codes.
 #![allow(
     missing_docs,
     clippy::arithmetic_side_effects,
@@ -10,7 +10,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pilaster_encoding::group_varint::wide;
-use pilaster_encoding::{bits, dictionary, group_varint, levels, plain, rle};
+use pilaster_encoding::{
+    bits, dictionary, frame_of_reference, group_varint, levels, plain, rle, varint, zigzag,
+};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -36,6 +38,75 @@ fn plain_values(c: &mut Criterion) {
         b.iter(|| {
             bytes.clear();
             plain::encode(black_box(&values), &mut bytes);
+        });
+    });
+}
+
+fn varints(c: &mut Criterion) {
+    let lengths: Vec<u64> = random().take(COUNT).map(|n| u64::from(n % 100)).collect();
+    let mixed: Vec<u64> =
+        random().take(COUNT).map(|n| (u64::from(n) << 32 | u64::from(n)) >> (n % 57)).collect();
+    let mut group = c.benchmark_group("varint");
+    group.throughput(Throughput::Elements(COUNT as u64));
+    for (name, values) in [("lengths", lengths), ("mixed", mixed)] {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|value| varint::write_u64(&mut bytes, *value));
+        group.bench_function(format!("read/{name}"), |b| {
+            b.iter(|| {
+                let (bytes, mut at, mut sum) = (black_box(bytes.as_slice()), 0, 0u64);
+                while let Ok(value) = varint::read_u64(bytes, &mut at) {
+                    sum = sum.wrapping_add(value);
+                }
+                sum
+            });
+        });
+        group.bench_function(format!("write/{name}"), |b| {
+            b.iter(|| {
+                bytes.clear();
+                black_box(&values).iter().for_each(|value| varint::write_u64(&mut bytes, *value));
+            });
+        });
+    }
+}
+
+fn zigzags(c: &mut Criterion) {
+    let values: Vec<i64> = random().take(COUNT).map(|n| i64::from(n) - (1 << 23)).collect();
+    let mut encoded = vec![0u64; COUNT];
+    let mut decoded = vec![0i64; COUNT];
+    let mut group = c.benchmark_group("zigzag");
+    group.throughput(Throughput::Bytes(8 * COUNT as u64));
+    group.bench_function("encode", |b| {
+        b.iter(|| {
+            let pairs = black_box(&mut encoded).iter_mut().zip(black_box(&values));
+            pairs.for_each(|(to, value)| *to = zigzag::encode_i64(*value));
+        });
+    });
+    group.bench_function("decode", |b| {
+        b.iter(|| {
+            let pairs = black_box(&mut decoded).iter_mut().zip(black_box(&encoded));
+            pairs.for_each(|(to, value)| *to = zigzag::decode_i64(*value));
+        });
+    });
+}
+
+fn frames(c: &mut Criterion) {
+    let min = 1_000_000;
+    let values: Vec<u32> = random().take(COUNT).map(|n| min + (n >> (n % 24))).collect();
+    let mut bytes = Vec::new();
+    frame_of_reference::encode(&values, min, &mut bytes);
+    let mut out = Vec::new();
+    let mut group = c.benchmark_group("frame_of_reference");
+    group.throughput(Throughput::Bytes(4 * COUNT as u64));
+    group.bench_function("decode", |b| {
+        b.iter(|| {
+            out.clear();
+            frame_of_reference::decode(black_box(&bytes), COUNT, min, &mut out)
+        });
+    });
+    group.bench_function("encode", |b| {
+        b.iter(|| {
+            bytes.clear();
+            frame_of_reference::encode(black_box(&values), min, &mut bytes);
         });
     });
 }
@@ -220,6 +291,6 @@ fn codes(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
-    targets = plain_values, group_varints, wide_group_varints, packed_levels, run_lengths, bit_packing, codes
+    targets = plain_values, varints, zigzags, frames, group_varints, wide_group_varints, packed_levels, run_lengths, bit_packing, codes
 }
 criterion_main!(benches);

@@ -66,8 +66,28 @@ mod tests {
         assert_eq!(crc32c(b"kuducfl2\0\0\0\0"), u32::from_le_bytes([0x02, 0x94, 0x3a, 0xd3]));
     }
 
+    fn bit_by_bit(bytes: &[u8], polynomial: u32) -> u32 {
+        let register = bytes.iter().fold(u32::MAX, |register, byte| {
+            (0..8).fold(register ^ u32::from(*byte), |r, _| r >> 1 ^ polynomial & 0u32.wrapping_sub(r & 1))
+        });
+        !register
+    }
+
     proptest! {
         #![proptest_config(crate::test_config())]
+        #[test]
+        fn equals_the_computation_bit_by_bit(bytes in prop::collection::vec(any::<u8>(), 0..1000)) {
+            prop_assert_eq!(crc32c(&bytes), bit_by_bit(&bytes, 0x82f6_3b78));
+            prop_assert_eq!(crc32(&bytes), bit_by_bit(&bytes, 0xedb8_8320));
+        }
+
+        #[test]
+        fn a_flipped_bit_changes_it(mut bytes in prop::collection::vec(any::<u8>(), 1..300), at in any::<prop::sample::Index>(), bit in 0u32..8) {
+            let (before, at) = ((crc32c(&bytes), crc32(&bytes)), at.index(bytes.len()));
+            bytes[at] ^= 1 << bit;
+            prop_assert!(crc32c(&bytes) != before.0 && crc32(&bytes) != before.1);
+        }
+
         #[test]
         fn appending_equals_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..2000), cut in any::<prop::sample::Index>()) {
             let (a, b) = bytes.split_at(cut.index(bytes.len() + 1));

@@ -144,5 +144,18 @@ mod tests {
             round_trip::<i64>(&bytes);
             round_trip::<i128>(&bytes);
         }
+
+        #[test]
+        fn any_bytes_are_values_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..100), count in 0usize..30) {
+            let mut values = vec![7u32; count];
+            let decoded = decode_into(&bytes, &mut values);
+            prop_assert_eq!(decoded.is_ok(), bytes.len() == count * 4);
+            if let Err(error) = decoded {
+                prop_assert!(error.at <= bytes.len());
+                prop_assert!(values.iter().all(|value| *value == 7));
+            }
+            prop_assert_eq!(<u128 as Fixed>::from_le(&bytes).is_some(), bytes.len() >= 16);
+            prop_assert_eq!(<u8 as Fixed>::from_le(&bytes), bytes.first().copied());
+        }
     }
 }

@@ -56,5 +56,16 @@ mod tests {
             let narrow = value as i32;
             prop_assert_eq!(decode_i32(encode_i32(narrow)), narrow);
         }
+
+        #[test]
+        fn every_number_is_a_form_and_small_ones_have_small_forms(encoded in any::<u64>(), shift in 0u32..64) {
+            let encoded = encoded >> shift;
+            let value = decode_i64(encoded);
+            prop_assert_eq!(encode_i64(value), encoded);
+            prop_assert_eq!(value.unsigned_abs(), encoded / 2 + encoded % 2);
+            let narrow = encoded as u32;
+            prop_assert_eq!(encode_i32(decode_i32(narrow)), narrow);
+            prop_assert_eq!(u64::from(narrow), encode_i64(i64::from(decode_i32(narrow))));
+        }
     }
 }

@@ -15,6 +15,9 @@ use crate::cfile::arrow_types::Target;
 pub(super) struct Numbers {
     stored: StoredNumber,
     collected: Collected,
+    /// The largest magnitude that is allowed, if that is less than stored numbers may have.
+    largest: Option<u128>,
+    has_larger: bool,
 }
 
 #[derive(Debug)]
@@ -85,11 +88,19 @@ impl Numbers {
             32 => Collected::Bits256(Vec::with_capacity(rows)),
             _ => return Err(Error::invalid(format!("no way from {stored_width} to {width} bytes"))),
         };
-        Ok(Self { stored: StoredNumber::new(stored_width, target.is_unsigned), collected })
+        Ok(Self {
+            stored: StoredNumber::new(stored_width, target.is_unsigned),
+            collected,
+            largest: target.most_digits.map(largest_of),
+            has_larger: false,
+        })
     }
 
     /// Takes whole stored numbers.
     pub fn push(&mut self, stored: &[u8]) {
+        if let Some(largest) = self.largest {
+            self.has_larger |= has_larger(self.stored, stored, largest);
+        }
         match &mut self.collected {
             Collected::AsStored(buffer) => buffer.extend_from_slice(stored),
             Collected::Bits32(wide) => {
@@ -122,7 +133,11 @@ impl Numbers {
             Collected::Bits128(wide) => Buffer::from_vec(wide),
             Collected::Bits256(wide) => Buffer::from_vec(wide),
         };
-        array(buffer, rows, nulls, target)
+        let array = unchecked_array(buffer, rows, nulls, target)?;
+        if self.has_larger {
+            refuse_larger(&array, target)?;
+        }
+        target.finish(array)
     }
 }
 
@@ -140,49 +155,94 @@ pub(super) fn array(
     nulls: Option<NullBuffer>,
     target: &Target,
 ) -> Result<ArrayRef> {
-    let data = ArrayDataBuilder::new(target.number().clone()).len(rows).nulls(nulls).add_buffer(numbers);
-    let array = make_array(data.build()?);
-    if let Some(digits) = target.most_digits {
-        check_digits(&array, digits)?;
+    let stored = StoredNumber::new(target.widths().0, target.is_unsigned);
+    let has_larger =
+        target.most_digits.is_some_and(|digits| has_larger(stored, &numbers, largest_of(digits)));
+    let array = unchecked_array(numbers, rows, nulls, target)?;
+    if has_larger {
+        refuse_larger(&array, target)?;
     }
     target.finish(array)
 }
 
-/// Refuses a number of more digits than the decimal has that it is read as; nulls are zeros.
-fn check_digits(array: &ArrayRef, digits: u8) -> Result<()> {
-    let bound = 10u128.checked_pow(u32::from(digits)).unwrap_or(u128::MAX);
-    let too_large = match array.data_type() {
-        DataType::Decimal32(..) => {
-            let bound = u32::try_from(bound).unwrap_or(u32::MAX);
-            first_above(array.as_primitive::<Decimal32Type>(), |value| value.unsigned_abs() >= bound)
+fn unchecked_array(
+    numbers: Buffer,
+    rows: usize,
+    nulls: Option<NullBuffer>,
+    target: &Target,
+) -> Result<ArrayRef> {
+    let data = ArrayDataBuilder::new(target.number().clone()).len(rows).nulls(nulls).add_buffer(numbers);
+    Ok(make_array(data.build()?))
+}
+
+/// The largest number of so many digits.
+fn largest_of(digits: u8) -> u128 {
+    10u128.checked_pow(u32::from(digits)).map_or(u128::MAX, |power| power.saturating_sub(1))
+}
+
+/// Whether a number is larger than `$largest` or smaller than its negative: without a branch for each.
+macro_rules! any_larger {
+    ($stored:expr, $largest:expr, $signed:ty, $unsigned:ty) => {{
+        let largest = <$unsigned>::try_from($largest).unwrap_or(<$unsigned>::MAX);
+        match (<$signed>::try_from(largest), largest.checked_mul(2)) {
+            (Ok(shift), Some(span)) => $stored.as_chunks().0.iter().fold(false, |any, bytes| {
+                let value = <$signed>::from_le_bytes(*bytes);
+                any | (value.wrapping_add(shift).cast_unsigned() > span)
+            }),
+            _ => $stored
+                .as_chunks()
+                .0
+                .iter()
+                .any(|bytes| <$signed>::from_le_bytes(*bytes).unsigned_abs() > largest),
         }
-        DataType::Decimal64(..) => {
-            let bound = u64::try_from(bound).unwrap_or(u64::MAX);
-            first_above(array.as_primitive::<Decimal64Type>(), |value| value.unsigned_abs() >= bound)
+    }};
+}
+
+fn has_larger(number: StoredNumber, stored: &[u8], largest: u128) -> bool {
+    match number {
+        StoredNumber::I8 => any_larger!(stored, largest, i8, u8),
+        StoredNumber::I16 => any_larger!(stored, largest, i16, u16),
+        StoredNumber::I32 => any_larger!(stored, largest, i32, u32),
+        StoredNumber::I64 => any_larger!(stored, largest, i64, u64),
+        StoredNumber::I128 => any_larger!(stored, largest, i128, u128),
+        StoredNumber::U8 => stored.iter().any(|byte| u128::from(*byte) > largest),
+        StoredNumber::U16 => {
+            stored.as_chunks().0.iter().any(|bytes| u128::from(u16::from_le_bytes(*bytes)) > largest)
         }
-        DataType::Decimal128(..) => {
-            first_above(array.as_primitive::<Decimal128Type>(), |value| value.unsigned_abs() >= bound)
+        StoredNumber::U32 => {
+            stored.as_chunks().0.iter().any(|bytes| u128::from(u32::from_le_bytes(*bytes)) > largest)
         }
-        DataType::Decimal256(..) => first_above(array.as_primitive::<Decimal256Type>(), |value| {
-            value.to_i128().is_none_or(|value| value.unsigned_abs() >= bound)
-        }),
-        _ => None,
-    };
-    match too_large {
-        None => Ok(()),
-        Some(value) => Err(Error::corrupt(format!("a decimal of at most {digits} digits"), value)),
+        StoredNumber::U64 => {
+            stored.as_chunks().0.iter().any(|bytes| u128::from(u64::from_le_bytes(*bytes)) > largest)
+        }
     }
 }
 
-fn first_above<T: ArrowPrimitiveType>(
-    array: &PrimitiveArray<T>,
-    is_above: impl Fn(T::Native) -> bool,
-) -> Option<String>
+/// Names the first number of more digits than the decimal has that it is read as; nulls are zeros.
+fn refuse_larger(array: &ArrayRef, target: &Target) -> Result<()> {
+    let digits = target.most_digits.unwrap_or(u8::MAX);
+    let largest = largest_of(digits);
+    let found = match array.data_type() {
+        DataType::Decimal32(..) => first_of(array.as_primitive::<Decimal32Type>(), |value| {
+            u128::from(value.unsigned_abs()) > largest
+        }),
+        DataType::Decimal64(..) => first_of(array.as_primitive::<Decimal64Type>(), |value| {
+            u128::from(value.unsigned_abs()) > largest
+        }),
+        DataType::Decimal128(..) => {
+            first_of(array.as_primitive::<Decimal128Type>(), |value| value.unsigned_abs() > largest)
+        }
+        _ => first_of(array.as_primitive::<Decimal256Type>(), |value| {
+            value.to_i128().is_none_or(|value| value.unsigned_abs() > largest)
+        }),
+    };
+    Err(Error::corrupt(format!("a decimal of at most {digits} digits"), found))
+}
+
+fn first_of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, is_larger: impl Fn(T::Native) -> bool) -> String
 where
     T::Native: std::fmt::Display,
 {
-    // All of them first, without a branch for each.
-    let any = array.values().iter().fold(false, |any, value| any | is_above(*value));
-    let mut values = array.values().iter().filter(|_| any);
-    values.find(|value| is_above(**value)).map(ToString::to_string)
+    let found = array.values().iter().find(|value| is_larger(**value));
+    found.map_or_else(|| "one of more".to_string(), ToString::to_string)
 }
