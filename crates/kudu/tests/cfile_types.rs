@@ -398,6 +398,22 @@ fn a_footer_that_no_reader_takes_is_not_written() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Bytes of another length than was asked for are an error, never a null.
+#[test]
+fn values_that_do_not_fit_a_fixed_size_are_refused() {
+    let field = Field::new("value", DataType::Binary, true);
+    for encoding in [Encoding::Dict, Encoding::Plain, Encoding::Prefix] {
+        let array: ArrayRef = Arc::new(BinaryArray::from_opt_vec(vec![Some(b"four"), None, Some(b"three")]));
+        let options = CFileWriterOptions::default().with_encoding(encoding);
+        let bytes = write(&field, &[array], options).unwrap();
+        let reader = open_as(&bytes, &Field::new("value", DataType::FixedSizeBinary(4), true)).unwrap();
+        let error = read_all(&reader).unwrap_err();
+        assert!(error.to_string().contains("expected values of Arrow type FixedSizeBinary(4)"), "{error}");
+        assert!(!reader.verify(VerifyDepth::Values, &Silent).unwrap().is_sound());
+        assert!(error.is_damage());
+    }
+}
+
 #[test]
 fn a_column_is_named_once() {
     let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_cast::{can_cast_types, cast};
+use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
 use pilaster_core::{Error, Limits, Result, fitting};
@@ -226,11 +226,17 @@ impl Target {
 
     /// Brings decoded values to the type that was asked for; few of them, or numbers.
     pub fn finish(&self, array: ArrayRef) -> Result<ArrayRef> {
+        // What does not fit is an error, not a null.
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |array: &ArrayRef, wanted: &DataType| {
+            cast_with_options(array, wanted, &strict)
+                .map_err(|error| Error::corrupt(format!("values of Arrow type {wanted}"), error))
+        };
         match &self.arrow {
             same if same == array.data_type() => Ok(array),
             // Arrow has no direct way from views to fixed-size values.
-            DataType::FixedSizeBinary(_) => Ok(cast(&cast(&array, &DataType::Binary)?, &self.arrow)?),
-            _ => Ok(cast(&array, &self.arrow)?),
+            DataType::FixedSizeBinary(_) => cast(&cast(&array, &DataType::Binary)?, &self.arrow),
+            _ => cast(&array, &self.arrow),
         }
     }
 }

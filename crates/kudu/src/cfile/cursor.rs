@@ -101,7 +101,7 @@ impl CellCursor {
         if form == Form::Codes && joined.as_any_dictionary_opt().is_some() {
             return Ok(joined);
         }
-        let whole = finish_all(joined, &file.shape)?;
+        let whole = finish_all(joined, &file.shape).map_err(|error| self.in_block(error))?;
         if file.metadata().is_array { as_list_type(whole, file.field.data_type()) } else { Ok(whole) }
     }
 
