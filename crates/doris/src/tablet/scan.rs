@@ -31,7 +31,7 @@ const POSITION: &str = "#position in segment";
 
 /// Gives the rows asked for.
 pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchReader> {
-    let pieces = if tablet.merges() { Vec::new() } else { work(tablet, request) };
+    let pieces = if tablet.merges() { Vec::new() } else { work(tablet, request)? };
     let plan = Plan::new(tablet, request, pieces.iter().any(|piece| piece.parts.len() > 1))?;
     let all = match &request.on_damage {
         OnDamage::Skip(log) => Some(log),
@@ -54,18 +54,24 @@ pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchR
 }
 
 /// What is read one after the other. Where damage is passed over, rows are not merged: which are lost is known by segment.
-fn work(tablet: &Tablet, request: &ScanRequest) -> Vec<Piece> {
+fn work(tablet: &Tablet, request: &ScanRequest) -> Result<Vec<Piece>> {
     let pieces = match request.split {
         None => tablet.units().to_vec(),
         Some(split) => tablet.pieces().get(split).cloned().into_iter().collect(),
     };
-    // Rows that are only counted have no order.
-    let is_counted = request.projection.as_ref().is_some_and(Vec::is_empty) && request.row_numbers.is_none();
+    let given = request.projected(&tablet.arrow)?;
+    let is_given = |key: &usize| given.iter().any(|at| tablet.output.get(*at) == Some(key));
+    // Rows that are only counted have no order. Splits without the key columns are in key order among each other; in them
+    // nobody sees one, and a merge would cost many times what reading does.
+    let is_seen = match request.split {
+        None => !given.is_empty() || request.row_numbers.is_some(),
+        Some(_) => tablet.key_columns().iter().all(is_given),
+    };
     match request.on_damage {
-        OnDamage::Stop if !is_counted => pieces,
+        OnDamage::Stop if is_seen => Ok(pieces),
         _ => {
             let parts = pieces.into_iter().flat_map(|piece| piece.parts);
-            parts.map(|part| Piece { parts: vec![part] }).collect()
+            Ok(parts.map(|part| Piece { parts: vec![part] }).collect())
         }
     }
 }
