@@ -23,7 +23,8 @@ use arrow_array::{
 };
 use arrow_schema::{Field, Fields};
 use arrow_select::concat::concat_batches;
-use pilaster_core::{Dataset, Predicate, RowRanges, col, lit};
+use pilaster_core::progress::Silent;
+use pilaster_core::{Dataset, Limits, LossLog, Predicate, RowRanges, VerifyDepth, col, lit};
 use pilaster_doris::TabletSchema;
 use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, FieldType, SegmentReader, SegmentReaderOptions,
@@ -428,4 +429,38 @@ fn a_description_counts_pages_by_what_they_are() {
         Some(bytes("uncompressed_data_bytes") + bytes("index_bytes"))
     );
     assert!(statistics[1].uncompressed_bytes > Some(statistics[1].bytes));
+}
+
+#[test]
+fn batches_of_long_arrays_and_documents_are_cut() {
+    let columns = format!(
+        r#"{KEY}, {{"unique_id": 1, "name": "list", "type": "ARRAY", "is_nullable": true, "children": [
+            {{"unique_id": 2, "name": "item", "type": "BIGINT", "is_nullable": true}}]}},
+           {{"unique_id": 3, "name": "doc", "type": "VARIANT", "is_nullable": true}}"#
+    );
+    let schema = schema(&columns);
+    let list = ListArray::from_iter_primitive::<Int64Type, _, _>(
+        (0..500i64).map(|row| Some((0..100).map(move |item| Some(row * item)))),
+    );
+    let docs: StringArray = (0..500).map(|row| Some(format!(r#"{{"a": "{row:0100}"}}"#))).collect();
+    let keys: ArrayRef = Arc::new(Int32Array::from_iter_values(0..500));
+    let batch = RecordBatch::try_from_iter([
+        ("k", keys),
+        ("list", Arc::new(list) as ArrayRef),
+        ("doc", Arc::new(docs)),
+    ])
+    .unwrap();
+    let file = write(&schema, &batch).unwrap();
+    let expected = read(&open(&schema, file.clone()));
+    let limits = Limits { batch_bytes: 4000, ..Limits::default() };
+    let options = SegmentReaderOptions::default().with_schema(Some(Arc::new(schema))).with_limits(limits);
+    let reader = SegmentReader::open_with_options(memory("written", file), &options).unwrap();
+    let found = batches(reader.scan()).unwrap();
+    assert!(found.len() > 50, "{} batches", found.len());
+    assert_eq!(concat_batches(&reader.schema(), &found).unwrap(), expected);
+    assert_eq!(reader.verify(VerifyDepth::Values, &Silent).unwrap().findings, []);
+    let log = Arc::new(LossLog::new());
+    let rows: usize =
+        batches(reader.scan().skip_damage(Arc::clone(&log))).unwrap().iter().map(RecordBatch::num_rows).sum();
+    assert_eq!((rows, log.losses().len()), (500, 0));
 }

@@ -12,12 +12,12 @@ use arrow_schema::{DataType, FieldRef, Fields};
 use arrow_select::take::take;
 use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
-use pilaster_core::{Error, Limits, Result, RowRanges};
+use pilaster_core::{Error, Limits, Result, RowRanges, fitting};
 
 use super::column::{Column, Repeated};
 use super::decode::Form;
 use super::page::PageStore;
-use super::page_cursor::{Damage, PageCursor, add_damage, stretches};
+use super::page_cursor::{Damage, PageCursor, add_damage, stretches, unreadable};
 use super::paged::PagedColumn;
 use super::variant::VariantCursor;
 use super::zero_date;
@@ -130,7 +130,7 @@ impl RepeatedCursor {
             return Err(refuse(format!("offsets up to {}", self.items)));
         }
         let items = last.saturating_sub(first);
-        self.limits.decoded(items.saturating_mul(self.item_bytes)).at(
+        fitting::check_bytes(items.saturating_mul(self.item_bytes), &self.limits).at(
             &self.name,
             0,
             "segment offsets column",
@@ -153,20 +153,18 @@ impl RepeatedCursor {
         if let Some(nulls) = &mut self.nulls {
             damages.extend(nulls.damages(rows));
         }
-        for good in sound_parts(rows, &damages).iter().flat_map(stretches) {
-            let located = match self.locate(good.clone()) {
-                Ok(located) => located,
-                Err(error) => {
-                    add_damage(&mut damages, good, error);
-                    continue;
-                }
-            };
+        let mut of_items = Vec::new();
+        let of_offsets = unreadable(sound_parts(rows, &damages), |good| {
+            let located = self.locate(good.clone())?;
             for cursor in items.iter_mut() {
                 for (lost, error) in cursor.damages(&located.range) {
-                    add_damage(&mut damages, located.rows_of(&lost, &good), error);
+                    add_damage(&mut of_items, located.rows_of(&lost, &good), error);
                 }
             }
-        }
+            Ok(())
+        });
+        damages.extend(of_offsets);
+        damages.extend(of_items);
         damages
     }
 }
@@ -260,12 +258,9 @@ impl Cursor {
             },
             Self::Cast(inner, _) => {
                 let damages = inner.damages(rows);
-                let mut all = Vec::new();
-                for good in sound_parts(rows, &damages).iter().flat_map(stretches) {
-                    if let Err(error) = self.read_form(good.clone(), Form::Wanted) {
-                        add_damage(&mut all, good, error);
-                    }
-                }
+                let mut all = unreadable(sound_parts(rows, &damages), |good| {
+                    self.read_form(good, Form::Wanted).map(|_| ())
+                });
                 all.extend(damages);
                 all
             }

@@ -275,7 +275,7 @@ fn items_that_no_byte_stands_for_are_limited() {
     let footer = SegmentFooterPb { num_rows: Some(1), columns, ..SegmentFooterPb::default() };
     let reader = bare(file(&[page, body].concat(), &footer));
     let error = reader.scan().read().unwrap().find_map(Result::err).unwrap().to_string();
-    assert!(error.contains("is over the limit decoded_bytes"), "{error}");
+    assert!(error.contains("is over the limit batch_bytes"), "{error}");
     assert!(!is_sound(&reader, VerifyDepth::Values));
 }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::READ_AHEAD_BYTES;
-use pilaster_core::{Error, ErrorKind, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, fitting};
 
 use super::decode::{DecodedPage, Form};
 use super::page::{PageKind, PagePointer};
@@ -39,6 +39,28 @@ pub(crate) fn add_damage(damages: &mut Vec<Damage>, rows: Range<u64>, error: Err
         }
         _ => damages.push((rows, error)),
     }
+}
+
+/// The parts of `rows` that `read` fails for. Rows that are only too large together are tried by halves, as scans do.
+pub(crate) fn unreadable(
+    rows: impl IntoIterator<Item = Range<u64>>,
+    mut read: impl FnMut(Range<u64>) -> Result<()>,
+) -> Vec<Damage> {
+    let mut damages = Vec::new();
+    for stretch in rows.into_iter().flat_map(|rows| stretches(&rows)) {
+        let mut pending = vec![stretch];
+        while let Some(rows) = pending.pop() {
+            match read(rows.clone()) {
+                Ok(()) => {}
+                Err(error) if fitting::is_too_large(&error) && rows.end.saturating_sub(rows.start) > 1 => {
+                    let middle = rows.start.midpoint(rows.end);
+                    pending.extend([middle..rows.end, rows.start..middle]);
+                }
+                Err(error) => add_damage(&mut damages, rows, error),
+            }
+        }
+    }
+    damages
 }
 
 /// See the module.
@@ -229,7 +251,7 @@ impl PageCursor {
 
     fn probe_page(&mut self, number: usize) -> Option<Error> {
         if let Some(known) = self.probed.get(&number) {
-            return known.as_ref().map(same_error);
+            return known.as_ref().map(Error::again);
         }
         let column = Arc::clone(&self.column);
         let check = || {
@@ -245,25 +267,9 @@ impl PageCursor {
             }
             Err(error) => Some(error),
         };
-        let said = damage.as_ref().map(same_error);
+        let said = damage.as_ref().map(Error::again);
         self.probed.insert(number, damage);
         said
-    }
-}
-
-/// The same error once more: what is found out about a page once is said of all its rows.
-fn same_error(error: &Error) -> Error {
-    let copy = match error.kind() {
-        ErrorKind::Corrupt { expected, found } => Error::corrupt(expected, found),
-        ErrorKind::Unsupported { feature } => Error::unsupported(feature),
-        ErrorKind::LimitExceeded { limit, max, found } => {
-            Error::new(ErrorKind::LimitExceeded { limit, max: *max, found: *found })
-        }
-        _ => return Error::invalid(error.to_string()),
-    };
-    match error.position() {
-        Some(position) => copy.at(&position.path, position.offset, position.part),
-        None => copy,
     }
 }
 

@@ -19,7 +19,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use pilaster_core::views::{ByteKind, view_array};
-use pilaster_core::{Error, Limits, Result, RowRanges};
+use pilaster_core::{Error, Limits, Result, RowRanges, fitting};
 
 use super::cells::Cell;
 use super::column::Column;
@@ -27,7 +27,7 @@ use super::column_meta::ColumnMeta;
 use super::cursor::Cursor;
 use super::decode::Form;
 use super::page::PageStore;
-use super::page_cursor::{Damage, PageCursor, add_damage, stretches};
+use super::page_cursor::{Damage, PageCursor, unreadable};
 use super::paged::PagedColumn;
 use super::types::FieldType;
 use super::variant_cell;
@@ -217,10 +217,8 @@ impl VariantCursor {
                 }
             }
             nulls.append(found);
-            let end = self.limits.decoded(text.len() as u64)?;
-            ends.push(
-                u32::try_from(end).map_err(|_| Error::corrupt("at most 4 GiB of text in a batch", end))?,
-            );
+            fitting::check_bytes(text.len() as u64, &self.limits)?;
+            ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         }
         view_array(
             ByteKind::Text,
@@ -261,11 +259,8 @@ impl VariantCursor {
         for cursor in self.subcolumns.iter_mut().chain(&mut self.maps) {
             damages.extend(cursor.damages(rows));
         }
-        for good in super::cursor::sound_parts(rows, &damages).iter().flat_map(stretches) {
-            if let Err(error) = self.read(good.clone()) {
-                add_damage(&mut damages, good, error);
-            }
-        }
+        let sound = super::cursor::sound_parts(rows, &damages);
+        damages.extend(unreadable(sound, |good| self.read(good).map(|_| ())));
         damages
     }
 }

@@ -11,7 +11,7 @@ use super::column::Column;
 use super::decode::Form;
 use super::footer::SegmentMetadata;
 use super::page::{Page, PageStore};
-use super::page_cursor::stretches;
+use super::page_cursor::unreadable;
 use super::reader::Segment;
 use super::structure::{self, StructurePage};
 use super::{bitmap_index, key_index, zero_date};
@@ -145,16 +145,15 @@ impl Check<'_> {
                 self.found(&error, Some(lost));
             }
             let mut zero_dates = 0;
-            for batch in stretches(&(0..rows)) {
-                if !self.report.is_sound() {
-                    break;
-                }
-                match cursor.read_form(batch.clone(), Form::Wanted) {
-                    Ok(values) => {
-                        let found = zero_date::find(&values).map_or(0, |found| found.true_count());
-                        zero_dates = found.saturating_add(zero_dates);
-                    }
-                    Err(error) => self.found(&error, Some(batch)),
+            if self.report.is_sound() {
+                let failures = unreadable(std::iter::once(0..rows), |batch| {
+                    let values = cursor.read_form(batch, Form::Wanted)?;
+                    let found = zero_date::find(&values).map_or(0, |found| found.true_count());
+                    zero_dates = found.saturating_add(zero_dates);
+                    Ok(())
+                });
+                for (lost, error) in failures {
+                    self.found(&error, Some(lost));
                 }
             }
             if zero_dates > 0 {
