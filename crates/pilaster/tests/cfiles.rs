@@ -49,8 +49,12 @@ fn write_set(folder: &Path, columns: CFileWriterOptions) -> String {
 }
 
 fn write_set_with(folder: &Path, options: CFileSetWriterOptions) -> String {
+    write_rows(folder, &table(), options)
+}
+
+fn write_rows(folder: &Path, rows: &RecordBatch, options: CFileSetWriterOptions) -> String {
     let start = folder.join("start.parquet");
-    fs::write(&start, made::parquet_bytes(&table(), 1000)).unwrap();
+    fs::write(&start, made::parquet_bytes(rows, 1000)).unwrap();
     let options = options.with_key("id");
     let options = ConvertOptions::default().with_write(WriteOptions::default().with_cfile_set(options));
     let target = ConvertTarget::new(folder.join("set"), OutputFormat::CFileSet);
@@ -126,6 +130,19 @@ fn a_torn_file_of_a_set_gives_the_blocks_before_the_tear() {
         assert_eq!(saved.column(2).slice(kept, ROWS - kept).null_count(), ROWS - kept);
         assert_eq!(saved.column(0), table().column(0));
     }
+}
+
+/// A file of another table may be sound: its rows are not this column's.
+#[test]
+fn a_sound_file_of_other_rows_is_a_lost_column() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let set = write_set(folder.path(), CFileWriterOptions::default());
+    let shorter = write_rows(other.path(), &table().slice(100, 1000), CFileSetWriterOptions::default());
+    fs::copy(Path::new(&shorter).join("0002-half.cfile"), Path::new(&set).join("0002-half.cfile")).unwrap();
+    let (report, saved) = save(&set, None).unwrap();
+    assert_eq!((report.rows_saved, report.losses.len()), (5000, 1));
+    assert!(report.losses[0].reason.ends_with("expected 5000 rows, as the manifest says, found 1000"));
+    assert_eq!(saved.column(2).null_count(), ROWS);
 }
 
 #[test]

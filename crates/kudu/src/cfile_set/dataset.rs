@@ -224,7 +224,10 @@ impl Inner {
             let torn = self.open_column(index).ok();
             let found =
                 torn.and_then(|(source, options)| recover_column(source, field, &options).ok().flatten());
-            let found = found.filter(|file| file.metadata().num_values <= self.manifest.rows).map(Arc::new);
+            // A file whose footer is sound and says another number of rows is not this column's.
+            let is_torn =
+                |file: &CFile| file.recovered.is_some() && file.metadata().num_values <= self.manifest.rows;
+            let found = found.filter(is_torn).map(Arc::new);
             self.lost.insert(index, LostColumn { reason, found });
             *field = Arc::new(field.as_ref().clone().with_nullable(true));
         }
