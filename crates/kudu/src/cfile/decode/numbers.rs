@@ -180,21 +180,14 @@ fn largest_of(digits: u8) -> u128 {
     10u128.checked_pow(u32::from(digits)).map_or(u128::MAX, |power| power.saturating_sub(1))
 }
 
-/// Whether a number is larger than `$largest` or smaller than its negative: without a branch for each.
+/// Whether a number is larger than `$largest` or smaller than its negative. First all bits of all magnitudes together, without a
+/// branch for each (of a negative number, one less than its magnitude): where those are less, every number is.
 macro_rules! any_larger {
     ($stored:expr, $largest:expr, $signed:ty, $unsigned:ty) => {{
         let largest = <$unsigned>::try_from($largest).unwrap_or(<$unsigned>::MAX);
-        match (<$signed>::try_from(largest), largest.checked_mul(2)) {
-            (Ok(shift), Some(span)) => $stored.as_chunks().0.iter().fold(false, |any, bytes| {
-                let value = <$signed>::from_le_bytes(*bytes);
-                any | (value.wrapping_add(shift).cast_unsigned() > span)
-            }),
-            _ => $stored
-                .as_chunks()
-                .0
-                .iter()
-                .any(|bytes| <$signed>::from_le_bytes(*bytes).unsigned_abs() > largest),
-        }
+        let numbers = || $stored.as_chunks().0.iter().map(|bytes| <$signed>::from_le_bytes(*bytes));
+        let bits = numbers().fold(0, |bits, value| bits | (value ^ (value >> (<$signed>::BITS - 1))));
+        bits.cast_unsigned() >= largest && numbers().any(|value| value.unsigned_abs() > largest)
     }};
 }
 
@@ -245,4 +238,26 @@ where
 {
     let found = array.values().iter().find(|value| is_larger(**value));
     found.map_or_else(|| "one of more".to_string(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_and_its_negative_are_not_larger() {
+        for digits in [1u8, 2, 9, 15, 18] {
+            let largest = i64::try_from(largest_of(digits)).unwrap();
+            for value in
+                [0, 1, -1, largest - 1, largest, -largest, largest + 1, -largest - 1, i64::MAX, i64::MIN]
+            {
+                // Among others, whose bits are together those of a larger number.
+                let stored: Vec<u8> =
+                    [1, largest / 2 + 1, value, -3].iter().flat_map(|v| v.to_le_bytes()).collect();
+                let expected = value.unsigned_abs() > largest.unsigned_abs();
+                let found = has_larger(StoredNumber::I64, &stored, largest_of(digits));
+                assert_eq!(found, expected, "{value} of {digits} digits");
+            }
+        }
+    }
 }
