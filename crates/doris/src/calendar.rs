@@ -1,6 +1,7 @@
 //! Dates as Doris packs them and as Arrow counts them.
 
 use pilaster_core::{Error, Result};
+use pilaster_encoding::packed_date;
 
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
 pub(crate) const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -77,47 +78,13 @@ pub(crate) fn packed_days(packed: u32) -> Result<i32> {
     days(packed >> 9, packed >> 5 & 0xf, packed & 0x1f)
 }
 
-/// Years of four digits.
-const YEARS: usize = 10_000;
-
-/// Of each month at `year << 4 | month`: its first day, and in the lowest five bits how many it has. No days where there is no such
-/// month. One look at a table is what makes long columns of dates fast; few lines of it are ever touched.
-#[expect(clippy::indexing_slicing, reason = "done and checked when it is compiled")]
-static MONTHS: [i32; YEARS << 4] = {
-    let mut months = [0; YEARS << 4];
-    let (mut year, mut first) = (0, -719_528i32);
-    while year < YEARS {
-        let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-        let mut month = 1;
-        while month <= 12 {
-            let length = match month {
-                2 if is_leap => 29,
-                2 => 28,
-                4 | 6 | 9 | 11 => 30,
-                _ => 31,
-            };
-            months[year << 4 | month] = first.wrapping_shl(5) | length;
-            first = first.wrapping_add(length);
-            month = month.wrapping_add(1);
-        }
-        year = year.wrapping_add(1);
-    }
-    months
-};
-
 /// As [`packed_days`], of many dates at once.
-pub(crate) fn all_packed_days(packed: impl Iterator<Item = u32> + Clone) -> Result<Vec<i32>> {
-    let mut are_days = true;
-    let values = packed.clone().map(|packed| {
-        let month = MONTHS.get((packed >> 5) as usize).copied().unwrap_or_default();
-        // Day 0 becomes more than any month has.
-        let day = (packed & 0x1f).wrapping_sub(1);
-        are_days &= day < (month & 0x1f).cast_unsigned();
-        (month >> 5).wrapping_add(day.cast_signed())
-    });
-    let values: Vec<i32> = values.collect();
-    // Which of them is none is looked for one by one.
-    if are_days { Ok(values) } else { packed.map(packed_days).collect() }
+pub(crate) fn all_packed_days(packed: &[[u8; 4]]) -> Result<Vec<i32>> {
+    match packed_date::days(packed) {
+        Some(days) => Ok(days),
+        // Which of them is none is looked for one by one.
+        None => packed.iter().map(|packed| packed_days(u32::from_le_bytes(*packed))).collect(),
+    }
 }
 
 /// The packed form of a day, if its year has a place in it.
@@ -209,19 +176,22 @@ mod tests {
 
     #[test]
     fn many_dates_are_as_each_of_them() {
-        let all = 0..(YEARS as u32 + 1) << 9;
-        let real: Vec<u32> = all.clone().skip(1).filter(|packed| packed_days(*packed).is_ok()).collect();
-        let expected: Vec<i32> = real.iter().map(|packed| packed_days(*packed).unwrap()).collect();
-        assert_eq!(all_packed_days(real.iter().copied()).unwrap(), expected);
-        assert!(expected.iter().zip(&expected[1..]).all(|(day, next)| day + 1 == *next));
-        for wrong in all.filter(|packed| packed_days(*packed).is_err()).chain([u32::MAX]) {
-            assert!(all_packed_days([wrong].into_iter()).is_err(), "{wrong:#x}");
+        let all: Vec<[u8; 4]> = (1..10_001 << 9).map(u32::to_le_bytes).collect();
+        let day_of = |packed: &[u8; 4]| packed_days(u32::from_le_bytes(*packed));
+        let (real, wrong): (Vec<_>, Vec<_>) = all.iter().partition(|packed| day_of(packed).is_ok());
+        let expected: Vec<i32> = real.iter().map(|packed| day_of(packed).unwrap()).collect();
+        assert_eq!(all_packed_days(&real).unwrap(), expected);
+        for packed in wrong {
+            assert!(all_packed_days(&[packed]).is_err(), "{packed:?}");
         }
     }
 
     #[test]
     fn no_date_is_before_every_other() {
-        assert_eq!(all_packed_days([1970 << 9 | 1 << 5 | 1, 0].into_iter()).unwrap(), [0, ZERO_DAY]);
+        assert_eq!(
+            all_packed_days(&[1970 << 9 | 1 << 5 | 1, 0].map(u32::to_le_bytes)).unwrap(),
+            [0, ZERO_DAY]
+        );
         assert_eq!(digits_seconds(0).unwrap(), ZERO_TIME);
         assert_eq!(packed_micros(0).unwrap(), ZERO_TIME);
         // Nobody writes them.

@@ -12,6 +12,7 @@
 //! | [`varint`], [`zigzag`] | LEB128 integers, signed integers as unsigned ones |
 //! | [`group_varint`], [`frame_of_reference`] | four `u32` behind a selector byte (or five `u64`), the same as distances from a minimum |
 //! | [`packed_frames`] | integers of any width as distances in frames, highest bit first |
+//! | [`packed_date`] | year, month and day in bit fields |
 //! | [`rle`] | the hybrid of repeated and bit-packed runs, null bitmaps |
 //! | [`bitshuffle`] | transposed bits in LZ4 sub-blocks |
 //! | [`prefixed`] | byte strings behind their length |
@@ -81,6 +82,7 @@ mod error;
 pub mod frame_of_reference;
 pub mod group_varint;
 pub mod levels;
+pub mod packed_date;
 pub mod packed_frames;
 pub mod plain;
 pub mod prefix;
