@@ -15,6 +15,7 @@
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
 //! | [`fitting`] | batches that fit in memory once their values are written out |
 //! | [`progress`] | how far long work has come: [`Progress`] |
+//! | [`numbers`] | Arrow numbers over decoded bytes, without a copy |
 //! | [`pieces`] | the rows that one read takes out of several blocks, as one array |
 //! | [`validity`] | which rows of a block hold a value |
 //! | [`views`] | Arrow string views over decoded bytes, without a copy |
@@ -45,6 +46,7 @@ pub mod error;
 pub mod fitting;
 pub mod limits;
 pub mod merge;
+pub mod numbers;
 pub mod pieces;
 pub mod positional;
 pub mod predicate;

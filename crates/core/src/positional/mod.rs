@@ -114,7 +114,6 @@ pub fn scan(
     };
     Ok(Box::new(PositionalScan {
         output,
-        names: field_names(&schema.project(&projection)?),
         projected,
         filter,
         with_row_numbers: request.row_numbers.is_some(),
@@ -140,8 +139,8 @@ enum Projected {
 type Refused<'a> = (&'a str, &'a dyn ColumnCursor, BooleanArray);
 
 struct PositionalScan {
+    /// The projected columns, then their row numbers if those are wanted.
     output: SchemaRef,
-    names: Vec<String>,
     projected: Vec<Projected>,
     filter: Option<Filter>,
     with_row_numbers: bool,
@@ -197,9 +196,10 @@ impl PositionalScan {
                 batch => batch?,
             };
             if batch.num_rows() > 0 {
-                let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
+                let rows = batch.num_rows();
+                let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(rows);
                 self.left = self.left.saturating_sub(keep as u64);
-                return Ok(Some(batch.slice(0, keep)));
+                return Ok(Some(if keep < rows { batch.slice(0, keep) } else { batch }));
             }
         }
         Ok(None)
@@ -262,7 +262,7 @@ impl PositionalScan {
             (Projected::Compared(_), None) => return None,
             (Projected::Other(cursor), _) => cursor,
         };
-        Some((self.names.get(number)?, cursor.as_ref()))
+        Some((self.output.fields().get(number)?.name(), cursor.as_ref()))
     }
 
     /// Rows of which some cannot be given, by columns and their placeholders: an error, or a loss that is noted. Row numbers are the
@@ -297,11 +297,12 @@ impl PositionalScan {
     fn probe(&mut self, rows: &Range<u64>, losses: &LossLog) -> RowRanges {
         let mut good = RowRanges::one(rows.clone());
         let filter = self.filter.iter_mut().flat_map(|filter| filter.names.iter().zip(&mut filter.columns));
-        let others =
-            self.names.iter().zip(&mut self.projected).filter_map(|(name, projected)| match projected {
-                Projected::Other(column) => Some((name, column)),
+        let others = self.output.fields().iter().zip(&mut self.projected).filter_map(|(field, projected)| {
+            match projected {
+                Projected::Other(column) => Some((field.name(), column)),
                 Projected::Compared(_) => None,
-            });
+            }
+        });
         for (name, column) in others.chain(filter) {
             let mut sound = Vec::new();
             for (stretch, damage) in column.probe(rows.clone()) {

@@ -114,7 +114,9 @@ fn compare(column: usize, op: CompareOp, value: Literal, cast: Option<DataType>)
         CompareOp::NotLike => Some(CompareOp::NotEq),
         _ => None,
     };
-    if let Some((op, value)) = equality.zip(like::exact(&value)) {
+    if let Some(op) = equality
+        && let Some(value) = like::exact(&value)
+    {
         return Bound::Compare { column, op, value, cast };
     }
     let Some((minus, plus)) = zeros_like(&value) else { return Bound::Compare { column, op, value, cast } };

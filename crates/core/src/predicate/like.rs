@@ -3,6 +3,7 @@
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_cast::cast;
 use arrow_schema::DataType;
@@ -87,11 +88,17 @@ fn behind(beginning: &str) -> Option<String> {
 }
 
 fn text(literal: &Literal) -> Option<String> {
-    let texts = cast(literal.array(), &DataType::Utf8).ok()?;
-    let texts = texts.as_any().downcast_ref::<StringArray>()?;
-    let is_text =
-        matches!(literal.array().data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    (is_text && texts.is_valid(0)).then(|| texts.value(0).to_string())
+    let literal = literal.array();
+    if literal.is_null(0) {
+        return None;
+    }
+    let text = match literal.data_type() {
+        DataType::Utf8 => literal.as_string::<i32>().value(0),
+        DataType::LargeUtf8 => literal.as_string::<i64>().value(0),
+        DataType::Utf8View => literal.as_string_view().value(0),
+        _ => return None,
+    };
+    Some(text.to_string())
 }
 
 fn of_type(text: &str, data_type: &DataType) -> Option<Literal> {

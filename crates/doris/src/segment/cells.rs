@@ -7,10 +7,10 @@ use std::sync::Arc;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Decimal256Type, DecimalType, TimestampMicrosecondType, TimestampSecondType,
 };
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, make_array};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, ScalarBuffer};
-use arrow_data::ArrayDataBuilder;
 use arrow_schema::{DataType, TimeUnit};
+use pilaster_core::numbers::number_array;
 use pilaster_core::views::{ByteKind, view_array};
 use pilaster_core::{Error, Limits, Result};
 
@@ -163,7 +163,7 @@ impl Cell {
                     BooleanBuffer::collect_bool(count, |at| cells.get(at).is_some_and(|byte| *byte != 0));
                 Arc::new(BooleanArray::new(values, None))
             }
-            Self::Number(arrow, _) => plain_array(arrow.clone(), cells, count)?,
+            Self::Number(arrow, _) => number_array(arrow, cells.into(), count, None)?,
             Self::Decimal { width: 32, precision, scale } => {
                 let values = ScalarBuffer::new(cells.into(), 0, count);
                 within_digits(PrimitiveArray::<Decimal256Type>::new(values, None), *precision, *scale)?
@@ -190,14 +190,10 @@ impl Cell {
                 decimals(wide, DECIMAL_V2.0, DECIMAL_V2.1)?
             }
             Self::Date => {
-                let packed =
-                    cells.as_chunks::<3>().0.iter().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
-                dates(calendar::all_packed_days(packed)?)
+                let wide: Vec<_> = cells.as_chunks::<3>().0.iter().map(|[a, b, c]| [*a, *b, *c, 0]).collect();
+                dates(calendar::all_packed_days(&wide)?)
             }
-            Self::DateV2 => {
-                let packed = cells.as_chunks::<4>().0.iter().map(|cell| u32::from_le_bytes(*cell));
-                dates(calendar::all_packed_days(packed)?)
-            }
+            Self::DateV2 => dates(calendar::all_packed_days(cells.as_chunks::<4>().0)?),
             Self::DateTime => converted::<TimestampSecondType, 8>(&cells, |cell| {
                 calendar::digits_seconds(i64::from_le_bytes(cell))
             })?,
@@ -288,10 +284,6 @@ pub(crate) fn decimal_v2_cell(value: i128) -> Option<[u8; 12]> {
         *to = from;
     }
     Some(cell)
-}
-
-fn plain_array(arrow: DataType, cells: MutableBuffer, count: usize) -> Result<ArrayRef> {
-    Ok(make_array(ArrayDataBuilder::new(arrow).len(count).add_buffer(cells.into()).build()?))
 }
 
 fn decimals(values: impl Iterator<Item = i128>, precision: u8, scale: i8) -> Result<ArrayRef> {

@@ -21,7 +21,7 @@ use super::types::KuduType;
 pub const DEFAULT_COLUMN: &str = "value";
 
 /// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
-pub(crate) const TAIL_BYTES: u64 = 8 << 10;
+pub(crate) const TAIL_BYTES: u64 = 4 << 10;
 
 pub(crate) const DATA_PART: &str = "cfile data block";
 const DICTIONARY_PART: &str = "cfile dictionary block";
@@ -135,20 +135,17 @@ impl CFile {
         .at(source.name(), metadata.blocks_end, "cfile footer")?;
         let natural =
             || if metadata.is_array { natural_list(metadata.data_type) } else { target.arrow.clone() };
-        let (name, data_type) = match &options.field {
-            Some(field) => (field.name().clone(), field.data_type().clone()),
-            None => (DEFAULT_COLUMN.to_string(), natural()),
+        let field = match &options.field {
+            Some(given) if given.is_nullable() == metadata.is_nullable => Arc::clone(given),
+            Some(given) => Arc::new(given.as_ref().clone().with_nullable(metadata.is_nullable)),
+            None => Arc::new(Field::new(DEFAULT_COLUMN, natural(), metadata.is_nullable)),
         };
-        let mut field = Field::new(name, data_type, metadata.is_nullable);
-        if let Some(given) = &options.field {
-            field = field.with_metadata(given.metadata().clone());
-        }
         let order = if metadata.is_delta_file() { KeyOrder::Any } else { KeyOrder::Ascending };
         let metadata = Arc::new(metadata);
         Ok(Self {
             positional: metadata.positional_index.map(|root| IndexTree::new(root, KeyOrder::Ordinals)),
             by_value: metadata.value_index.map(|root| IndexTree::new(root, order)),
-            field: Arc::new(field),
+            field,
             shape: BlockShape { metadata: Arc::clone(&metadata), limits: options.limits.clone(), target },
             store: BlockStore {
                 source,

@@ -11,7 +11,7 @@ use pilaster_core::views::view_array;
 use pilaster_core::{Error, Literal, OnDamage, Result, RowRanges};
 
 use super::arrow_types::{Target, is_ordered_as_stored};
-use super::decode::{DecodedBlock, Form, number_array};
+use super::decode::{DecodedBlock, Form, one_number};
 use super::file::{CFile, DATA_PART};
 use super::metadata::BlockPointer;
 use crate::cfile::types::Physical;
@@ -151,7 +151,7 @@ impl CFile {
         if self.metadata().data_type.physical() == Physical::Binary {
             return target.finish(one_string(stored, target)?);
         }
-        number_array(&stored, target)
+        one_number(&stored, target)
     }
 }
 

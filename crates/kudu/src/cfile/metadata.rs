@@ -168,9 +168,10 @@ impl CFileMetadata {
                 Error::corrupt("a CFile of at least 24 bytes", format!("{size} bytes")).at(name, 0, "cfile")
             );
         }
-        let (footer_version, footer_start, footer_bytes, before) = read_footer(source, limits)?;
+        let (footer_version, footer_start, end, before) = read_footer(source, limits)?;
+        let footer = end.get(..end.len().saturating_sub(12)).unwrap_or_default();
         let footer: FooterPb =
-            proto::parse(&footer_bytes, "CFileFooterPB").at(name, footer_start, "cfile footer")?;
+            proto::parse(footer, "CFileFooterPB").at(name, footer_start, "cfile footer")?;
         let features = footer.incompatible_features.unwrap_or_default();
         if features & !(FEATURE_CHECKSUM | FEATURE_ARRAY) != 0 {
             return Err(Error::unsupported(format!("incompatible features {features:#x}")).at(
@@ -184,7 +185,8 @@ impl CFileMetadata {
         if has_checksums {
             blocks_end = footer_start.saturating_sub(CHECKSUM_BYTES);
             if verify_checksums {
-                check_footer(name, footer_start, footer_version, &footer_bytes, &before)?;
+                let stored = before.last_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four));
+                check_crc(&end, stored).at(name, blocks_end, "cfile footer checksum")?;
             }
         }
         let (version, header, blocks_start) = if options.reads_header {
@@ -329,7 +331,7 @@ fn parse_pair(pair: &MetadataPairPb) -> Result<(String, Bytes)> {
     Ok((String::from_utf8_lossy(&key).into_owned(), value.into()))
 }
 
-/// The footer's version, start and bytes, and the bytes before it (its checksum, if it has one).
+/// The footer's version and start, its bytes with the magic and length after them, and the bytes before it (its checksum, if it has one).
 fn read_footer(source: &dyn Source, limits: &Limits) -> Result<(Version, u64, Bytes, Bytes)> {
     let (name, size) = (source.name(), source.size());
     let tail_start = size.saturating_sub(TAIL_BYTES);
@@ -366,16 +368,9 @@ fn read_footer(source: &dyn Source, limits: &Limits) -> Result<(Version, u64, By
     Ok((
         version,
         footer_start,
-        tail.slice(index(footer_start)..index(magic_at)),
+        tail.slice(index(footer_start)..),
         tail.slice(index(wanted)..index(footer_start)),
     ))
-}
-
-fn check_footer(name: &str, start: u64, version: Version, footer: &[u8], before: &[u8]) -> Result<()> {
-    let stored = before.last_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four));
-    let length = u32::try_from(footer.len()).unwrap_or(u32::MAX);
-    let covered = [footer, version.magic(), &length.to_le_bytes()].concat();
-    check_crc(&covered, stored).at(name, start.saturating_sub(CHECKSUM_BYTES), "cfile footer checksum")
 }
 
 fn read_header(

@@ -193,8 +193,9 @@ impl Inner {
 
     fn open_column(&self, index: usize) -> Result<(SourceRef, CFileReaderOptions)> {
         let described = self.manifest.columns.get(index).ok_or_else(|| no_column(index))?;
+        let field = self.schema.fields().get(index).ok_or_else(|| no_column(index))?;
         let options = CFileReaderOptions::default()
-            .with_field(self.schema.field(index).clone())
+            .with_field(Arc::clone(field))
             .with_verify_checksums(self.options.verify_checksums)
             .with_limits(self.options.limits.clone());
         Ok(((self.open_file)(&described.file)?, options))

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, make_array};
+use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::{MutableBuffer, NullBuffer};
-use arrow_data::ArrayDataBuilder;
 use arrow_schema::DataType;
+use pilaster_core::numbers::number_array;
 use pilaster_core::views::{ByteKind, view_array};
 use pilaster_core::{Error, Result};
 
@@ -43,12 +43,7 @@ pub(super) fn values_to_array(column: &KuduColumn, cells: &[Option<&[u8]>]) -> R
                 DataType::Decimal256(..) => (DataType::Decimal128(38, 0), true),
                 other => (other, false),
             };
-            let data = ArrayDataBuilder::new(decoded)
-                .len(cells.len())
-                .nulls(nulls)
-                .add_buffer(bytes.into())
-                .build()?;
-            let array = make_array(data);
+            let array = number_array(&decoded, bytes.into(), cells.len(), nulls)?;
             if widened { Ok(arrow_cast::cast(&array, &column.value_type())?) } else { Ok(array) }
         }
         Physical::Bool => {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, NullArray,
-    StringArray, make_array,
+    StringArray,
 };
 use arrow_buffer::{
     ArrowNativeType, BooleanBuffer, Buffer, IntervalDayTime, IntervalMonthDayNano, NullBuffer, OffsetBuffer,
     ScalarBuffer, i256,
 };
-use arrow_data::ArrayData;
 use arrow_schema::{DataType, IntervalUnit};
+use pilaster_core::numbers::number_array;
 use pilaster_core::views::spread_offsets;
 use pilaster_core::{Error, Result};
 use pilaster_encoding::{levels, spread};
@@ -83,12 +83,8 @@ fn fixed<T: ArrowNativeType>(
     data_type: &DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    let data = ArrayData::builder(data_type.clone())
-        .len(values.len())
-        .add_buffer(Buffer::from_vec(values))
-        .nulls(nulls)
-        .build()?;
-    Ok(make_array(data))
+    let rows = values.len();
+    number_array(data_type, Buffer::from_vec(values), rows, nulls)
 }
 
 /// As [`fixed`], after each value has been made narrower without losing anything.
@@ -110,13 +106,8 @@ fn words_array(words: Vec<u32>, data_type: &DataType, nulls: Option<NullBuffer>)
         DataType::Int8 => narrowed::<i8>(&words, data_type, nulls),
         DataType::UInt8 => narrowed::<u8>(&words, data_type, nulls),
         DataType::Int16 => narrowed::<i16>(&words, data_type, nulls),
-        DataType::UInt16 => narrowed::<u16>(&words, data_type, nulls),
-        DataType::Float16 => {
-            // The sixteen bits of a half, as they are.
-            let halves = narrowed::<u16>(&words, &DataType::UInt16, nulls)?;
-            let data = halves.to_data().into_builder().data_type(DataType::Float16).build()?;
-            Ok(make_array(data))
-        }
+        // The sixteen bits of a half are there as they are.
+        DataType::UInt16 | DataType::Float16 => narrowed::<u16>(&words, data_type, nulls),
         DataType::Decimal64(..) => fixed(signed().map(i64::from).collect(), data_type, nulls),
         DataType::Decimal128(..) => fixed(signed().map(i128::from).collect(), data_type, nulls),
         DataType::Decimal256(..) => {

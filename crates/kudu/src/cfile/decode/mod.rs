@@ -31,7 +31,7 @@ use super::types::{Encoding, Physical};
 pub(crate) use bytes::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, decode_plain as decode_plain_bytes};
 use lists::Lists;
 pub(crate) use lists::as_list_type;
-pub(crate) use numbers::number_array;
+pub(crate) use numbers::one_number;
 use shuffled::Shuffled;
 pub(crate) use shuffled::{ORDINAL_BYTES, SHUFFLE_HEADER_BYTES};
 

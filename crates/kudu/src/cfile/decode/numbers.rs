@@ -2,10 +2,10 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, make_array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, i256};
-use arrow_data::ArrayDataBuilder;
 use arrow_schema::DataType;
+use pilaster_core::numbers::number_array;
 use pilaster_core::{Error, Result};
 
 use crate::cfile::arrow_types::Target;
@@ -133,7 +133,7 @@ impl Numbers {
             Collected::Bits128(wide) => Buffer::from_vec(wide),
             Collected::Bits256(wide) => Buffer::from_vec(wide),
         };
-        let array = unchecked_array(buffer, rows, nulls, target)?;
+        let array = number_array(target.number(), buffer, rows, nulls)?;
         if self.has_larger {
             refuse_larger(&array, target)?;
         }
@@ -142,7 +142,7 @@ impl Numbers {
 }
 
 /// One stored number as an array of length one.
-pub(crate) fn number_array(stored: &[u8], target: &Target) -> Result<ArrayRef> {
+pub(crate) fn one_number(stored: &[u8], target: &Target) -> Result<ArrayRef> {
     let mut numbers = Numbers::new(target, 1)?;
     numbers.push(stored);
     numbers.finish(1, None, target)
@@ -158,21 +158,11 @@ pub(super) fn array(
     let stored = StoredNumber::new(target.widths().0, target.is_unsigned);
     let has_larger =
         target.most_digits.is_some_and(|digits| has_larger(stored, &numbers, largest_of(digits)));
-    let array = unchecked_array(numbers, rows, nulls, target)?;
+    let array = number_array(target.number(), numbers, rows, nulls)?;
     if has_larger {
         refuse_larger(&array, target)?;
     }
     target.finish(array)
-}
-
-fn unchecked_array(
-    numbers: Buffer,
-    rows: usize,
-    nulls: Option<NullBuffer>,
-    target: &Target,
-) -> Result<ArrayRef> {
-    let data = ArrayDataBuilder::new(target.number().clone()).len(rows).nulls(nulls).add_buffer(numbers);
-    Ok(make_array(data.build()?))
 }
 
 /// The largest number of so many digits.
