@@ -10,7 +10,7 @@
 //! index are separators: greater than every value before the block, at most its first value.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
@@ -205,19 +205,32 @@ pub(crate) enum KeyOrder {
 pub(crate) struct IndexTree {
     root: BlockPointer,
     order: KeyOrder,
+    /// Most trees are nothing else.
+    root_node: OnceLock<Arc<IndexNode>>,
     nodes: Mutex<HashMap<BlockPointer, Arc<IndexNode>>>,
 }
 
 impl IndexTree {
     pub fn new(root: BlockPointer, order: KeyOrder) -> Self {
-        Self { root, order, nodes: Mutex::default() }
+        Self { root, order, root_node: OnceLock::new(), nodes: Mutex::default() }
     }
 
     fn node(&self, store: &BlockStore, pointer: BlockPointer) -> Result<Arc<IndexNode>> {
-        let known = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).get(&pointer).cloned();
+        let nodes = || self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_root = pointer == self.root;
+        let known = if is_root { self.root_node.get().cloned() } else { nodes().get(&pointer).cloned() };
         if let Some(node) = known {
             return Ok(node);
         }
+        let node = self.read_node(store, pointer)?;
+        if is_root {
+            return Ok(Arc::clone(self.root_node.get_or_init(|| node)));
+        }
+        nodes().insert(pointer, Arc::clone(&node));
+        Ok(node)
+    }
+
+    fn read_node(&self, store: &BlockStore, pointer: BlockPointer) -> Result<Arc<IndexNode>> {
         let block = store.read(pointer, PART)?;
         let open = || -> Result<_> {
             let node = IndexNode::open(&block.payload)?;
@@ -226,9 +239,7 @@ impl IndexTree {
             }
             Ok(Arc::new(node))
         };
-        let node = open().at(store.source.name(), pointer.offset, PART)?;
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(pointer, Arc::clone(&node));
-        Ok(node)
+        open().at(store.source.name(), pointer.offset, PART)
     }
 
     /// A cursor on the last entry whose key is at most `key`, or on the first entry if there is none.

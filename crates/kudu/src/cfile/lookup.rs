@@ -18,7 +18,7 @@ use crate::cfile::types::Physical;
 use crate::key::{self, KeyPart};
 
 /// So many rows of a block are compared at once rather than by halves.
-const FEW_ROWS: usize = 512;
+const FEW_ROWS: usize = 1024;
 
 impl CFile {
     /// The rows whose value lies within `bounds`; all rows if the file has no value index or it cannot tell.
@@ -56,29 +56,30 @@ impl CFile {
     }
 
     /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell. A narrow range begins and
-    /// ends in the same block, so the `last` one is kept.
+    /// ends in the same block: the `last` one is kept, with the number of its rows before the beginning, which the end is not among.
     fn boundary(
         &self,
         value: &Literal,
         is_before: Comparison,
         unknown: u64,
-        last: &mut Option<(BlockPointer, DecodedBlock)>,
+        last: &mut Option<(BlockPointer, DecodedBlock, usize)>,
     ) -> Result<u64> {
         let Some(tree) = &self.by_value else { return Ok(unknown) };
         let Some(encoded) = self.encode_literal(value) else { return Ok(unknown) };
         let Some(pointer) = tree.seek(&self.store, &encoded)?.entry().map(|entry| entry.pointer) else {
             return Ok(unknown);
         };
-        let block = match last.take() {
-            Some((place, block)) if place == pointer => block,
-            _ => self.decode(&self.store.read(pointer, DATA_PART)?)?,
+        let (mut block, from) = match last.take() {
+            Some((place, block, before)) if place == pointer => (block, before),
+            _ => (self.decode(&self.store.read(pointer, DATA_PART)?)?, 0),
         };
-        let (_, block) = last.insert((pointer, block));
         let target = self.shape.target.decoded_only();
         let decoded = self.decoded_literal(value, &target)?;
-        let before = rows_before(block, &decoded, is_before, &target)
+        let before = rows_before(&mut block, from, &decoded, is_before, &target)
             .map_err(|error| error.at(self.name(), pointer.offset, DATA_PART))?;
-        Ok(block.first_row.saturating_add(before as u64))
+        let row = block.first_row.saturating_add(before as u64);
+        *last = Some((pointer, block, before));
+        Ok(row)
     }
 
     /// The first row whose encoded key is at least `key`, and whether it is that key. The file must be a key column's
@@ -160,16 +161,19 @@ fn one_string(bytes: Vec<u8>, target: &Target) -> Result<ArrayRef> {
     view_array(target.byte_kind(), bytes.into(), &[0, length], None)
 }
 
-/// How many rows of a block of ascending values `is_before` holds for: by halves, so that few of them are decoded.
+/// How many rows of a block of ascending values `is_before` holds for, of which `from` are known: near those first, then by halves,
+/// so that few are decoded.
 fn rows_before(
     block: &mut DecodedBlock,
+    from: usize,
     value: &Scalar<ArrayRef>,
     is_before: Comparison,
     target: &Target,
 ) -> Result<usize> {
-    let (mut low, mut high) = (0, block.rows);
+    let (mut low, mut high) = (from, block.rows);
+    let mut near = (from > 0).then(|| from.saturating_add(FEW_ROWS));
     while high.saturating_sub(low) > FEW_ROWS {
-        let middle = low.midpoint(high);
+        let middle = near.take().unwrap_or_else(|| low.midpoint(high));
         let one = block.read(middle..middle.saturating_add(1), Form::Wanted, target)?;
         if is_before(&one, value)?.true_count() == 1 {
             low = middle.saturating_add(1);

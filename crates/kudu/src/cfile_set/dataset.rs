@@ -97,7 +97,7 @@ impl CFileSet {
     /// [`pilaster_core::ErrorKind::Io`] if there is no manifest, [`pilaster_core::ErrorKind::Corrupt`] if it is damaged.
     pub fn open(folder: &str, options: CFileSetOptions) -> Result<Self> {
         let base = folder.trim_end_matches('/').to_string();
-        Self::open_with(folder, options, move |file| open_source(&format!("{base}/{file}")))
+        Self::open_with(folder, options, move |file| open_source(&[&base, "/", file].concat()))
     }
 
     /// Opens a set whose files `open_file` finds by name.

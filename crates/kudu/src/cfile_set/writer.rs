@@ -14,13 +14,14 @@ use pilaster_core::{AtomicFolder, Error, Result};
 use super::manifest::{MANIFEST_NAME, Manifest, ManifestColumn, file_name};
 use crate::cfile::{CFileWriter, CFileWriterOptions, Compression, Encoding, Physical, kudu_type};
 
-/// Bytes of a block, unless the options say otherwise: a batch of 64-bit numbers. Whoever wants few rows reads few, and
-/// batches and blocks of numbers end together.
+/// Bytes of a block of strings or booleans, unless the options say otherwise: whoever wants few rows reads few. Blocks of numbers hold
+/// a batch, so that both end together.
 const BLOCK_SIZE_BYTES: usize = 64 << 10;
 /// Bytes of a dictionary then: what Kudu takes with its larger blocks.
 const DICTIONARY_SIZE_BYTES: usize = 256 << 10;
 
-/// How to write a set. Blocks have 64 KiB and dictionaries 256 KiB unless the options of columns say otherwise.
+/// How to write a set. Blocks hold 8,192 numbers or 64 KiB of anything else, and dictionaries have 256 KiB, unless the options of columns say
+/// otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct CFileSetWriterOptions {
     column: CFileWriterOptions,
@@ -65,7 +66,7 @@ impl CFileSetWriterOptions {
 
     fn of_column(&self, field: &Field) -> Result<CFileWriterOptions> {
         let block = match kudu_type(field.data_type())?.physical() {
-            Physical::Fixed(width) => DEFAULT_BATCH_SIZE.saturating_mul(width).max(BLOCK_SIZE_BYTES),
+            Physical::Fixed(width) => DEFAULT_BATCH_SIZE.saturating_mul(width),
             Physical::Bool | Physical::Binary => BLOCK_SIZE_BYTES,
         };
         Ok(self.narrowed(self.column.clone().or_sizes_bytes(block, DICTIONARY_SIZE_BYTES), field))
