@@ -21,6 +21,8 @@ use std::marker::PhantomData;
 
 /// Strings up to this length lie in the view itself.
 const MAX_INLINE_LEN: u32 = 12;
+/// What of a string may lie in its view.
+type Head = [u8; MAX_INLINE_LEN as usize];
 
 /// For each length of an inline string the bits of its view, as two words; longer ones keep all of the first.
 static INLINE_BITS: [[u64; 2]; 13] = inline_bits();
@@ -146,8 +148,11 @@ impl<T: ViewKind> ViewBuilder<T> {
         let (wide, narrow) =
             (offsets.get(..=last).unwrap_or(offsets), offsets.get(last..).unwrap_or_default());
         self.views.extend(wide.array_windows().map(move |&[start, end]| {
-            let rest = bytes.get(start as usize..).unwrap_or_default();
-            view_of(rest.first_chunk().copied().unwrap_or_default(), buffer, start, end.wrapping_sub(start))
+            debug_assert!((start as usize) < last_start, "offsets ascend");
+            // SAFETY: the kind's `check` has found that offsets ascend, so that those before `last` are all below `last_start`,
+            // and at least as many bytes as are read here follow each. The kinds are sealed: the checks are those above.
+            let head = unsafe { bytes.as_ptr().add(start as usize).cast::<Head>().read_unaligned() };
+            view_of(head, buffer, start, end.wrapping_sub(start))
         }));
         self.views.extend(
             narrow.array_windows().map(|&[start, end]| view(bytes, buffer, start, end.wrapping_sub(start))),
@@ -297,7 +302,7 @@ fn view(bytes: &[u8], buffer: u32, start: u32, len: u32) -> u128 {
 /// The view of a string that begins with `head`, if it is that long. Both forms are made and one is chosen without a branch:
 /// lengths around the limit cannot be guessed.
 #[inline(always)]
-fn view_of(head: [u8; MAX_INLINE_LEN as usize], buffer: u32, start: u32, len: u32) -> u128 {
+fn view_of(head: Head, buffer: u32, start: u32, len: u32) -> u128 {
     let [a, b, c, d, next @ ..] = head;
     let kept = INLINE_BITS.get(len.min(MAX_INLINE_LEN) as usize).copied().unwrap_or_default();
     let [low_kept, high_kept] = kept;
@@ -309,8 +314,8 @@ fn view_of(head: [u8; MAX_INLINE_LEN as usize], buffer: u32, start: u32, len: u3
 
 /// Fewer bytes than an inline string may have, filled up with zeros.
 #[cold]
-fn last_bytes(bytes: &[u8]) -> [u8; MAX_INLINE_LEN as usize] {
-    let mut filled = [0; MAX_INLINE_LEN as usize];
+fn last_bytes(bytes: &[u8]) -> Head {
+    let mut filled = Head::default();
     for (to, from) in filled.iter_mut().zip(bytes) {
         *to = *from;
     }
