@@ -16,10 +16,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use pilaster_core::source::{CountingSource, FileSource, ReadCounts};
-use pilaster_core::{Dataset, RowRanges, SourceRef, col, lit};
+use pilaster_core::{Dataset, Predicate, RowRanges, SourceRef, col, lit};
 use pilaster_kudu::cfile::{CFileReader, CFileWriterOptions, Encoding};
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
 
@@ -96,7 +97,7 @@ fn a_second_scan_reads_data_blocks_only() {
 fn a_range_of_keys_reads_its_own_blocks() {
     let (source, reader) = many_blocks(Encoding::Plain, true);
     let find = || {
-        let wanted = pilaster_core::Predicate::And(vec![
+        let wanted = Predicate::And(vec![
             col("value").gt_eq(lit(40_000)),
             col("value").lt(lit(40_200)),
         ]);
@@ -109,6 +110,59 @@ fn a_range_of_keys_reads_its_own_blocks() {
     let block = reader.pages().unwrap()[0].bytes;
     // Both ends are looked up, the column is read to filter and once more to give: at most two blocks each.
     assert!(counts.bytes <= 6 * block, "{counts:?}, blocks of {block} bytes");
+}
+
+#[test]
+fn ranges_of_keys_inside_a_block_are_exact() {
+    let field = Field::new("value", DataType::Int64, false);
+    let array: ArrayRef = Arc::new(Int64Array::from_iter_values((0..40_000).map(|row| row * 3)));
+    for encoding in [Encoding::Plain, Encoding::BitShuffle] {
+        let options = CFileWriterOptions::default()
+            .with_encoding(encoding)
+            .with_block_size_bytes(256 << 10)
+            .with_value_index(true);
+        let bytes = write(&field, &[Arc::clone(&array)], options).unwrap();
+        let reader = CFileReader::open(memory("blocks", bytes)).unwrap();
+        let first = reader.pages().unwrap()[0].rows.clone().unwrap().end as i64;
+        assert!((8_000..35_000).contains(&first), "{encoding}: {first} rows in a block");
+        let starts = [
+            -1,
+            0,
+            1,
+            3,
+            29,
+            7_000,
+            3 * first - 3_100,
+            3 * first - 3,
+            3 * first,
+            3 * first + 1,
+            119_997,
+            119_999,
+        ];
+        let lengths = [-50, 0, 1, 3, 3 * 1_023, 3 * 1_024, 3 * 1_025, 3 * 2_049, 3 * 9_000, 200_000];
+        for (from, length) in starts.iter().flat_map(|from| lengths.map(|length| (*from, length))) {
+            let to = from + length;
+            for (lower, upper, end) in [
+                (col("value").gt_eq(lit(from)), col("value").lt(lit(to)), from..to),
+                (col("value").gt(lit(from)), col("value").lt_eq(lit(to)), from + 1..to + 1),
+            ] {
+                let wanted = Predicate::And(vec![lower, upper]);
+                let expected: Vec<i64> =
+                    (0..40_000).map(|row| row * 3).filter(|value| end.contains(value)).collect();
+                let found: Vec<i64> = batches(reader.scan().filter(wanted.clone()))
+                    .unwrap()
+                    .iter()
+                    .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+                    .collect();
+                assert!(
+                    found == expected,
+                    "{encoding}, {wanted}: {} rows of {}",
+                    found.len(),
+                    expected.len()
+                );
+            }
+        }
+    }
 }
 
 #[test]
