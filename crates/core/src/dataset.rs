@@ -105,6 +105,15 @@ pub trait Dataset: Send + Sync + Debug {
     /// # Errors
     /// If a structure cannot be read.
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>>;
+
+    /// As [`Dataset::column_statistics`], with sizes that only the blocks themselves tell: a little of each is read. For people who
+    /// ask for them, not for the planning of queries.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        self.column_statistics()
+    }
 }
 
 /// An independent unit of work: a row group, a rowset, a segment, a stretch of rows.
@@ -114,6 +123,29 @@ pub struct Split {
     pub rows: Option<Range<u64>>,
     /// About how many bytes reading all of it takes.
     pub bytes: u64,
+}
+
+/// Rows of a split where they may end anywhere: a power of two, so that splits end where batches and most blocks do.
+pub const SPLIT_ROWS: u64 = 1 << 17;
+
+impl Split {
+    /// Stretches of [`SPLIT_ROWS`] of `rows` rows, which take about `bytes` bytes in all.
+    pub fn stretches(rows: u64, bytes: u64) -> Vec<Self> {
+        let count = rows.div_ceil(SPLIT_ROWS);
+        let bytes = bytes.checked_div(count).unwrap_or_default();
+        (0..count)
+            .map(|number| {
+                let start = number.saturating_mul(SPLIT_ROWS);
+                Self { rows: Some(start..start.saturating_add(SPLIT_ROWS).min(rows)), bytes }
+            })
+            .collect()
+    }
+
+    /// The numbers of those of `splits` that some of `wanted` lie in, or may.
+    pub fn holding(splits: &[Self], wanted: &RowRanges) -> Vec<usize> {
+        let may_hold = |split: &Self| split.rows.as_ref().is_none_or(|rows| !wanted.within(rows).is_empty());
+        splits.iter().enumerate().filter(|(_, split)| may_hold(split)).map(|(number, _)| number).collect()
+    }
 }
 
 /// Rows that have the same values in the columns their table is partitioned by.

@@ -35,12 +35,16 @@ fn primitive<T: ArrowPrimitiveType>(
     rows: usize,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    let is_aligned = values.as_ptr().cast::<T::Native>().is_aligned();
     let needed = rows.saturating_mul(size_of::<T::Native>());
-    if !is_aligned || needed > values.len() {
-        let place = if is_aligned { "" } else { " at an odd place" };
-        let found = format!("{} bytes{place}", values.len());
-        return Err(Error::corrupt(format!("{rows} values of {data_type} in {needed} bytes"), found));
+    if needed > values.len() {
+        let expected = format!("{rows} values of {data_type} in {needed} bytes");
+        return Err(Error::corrupt(expected, format!("{} bytes", values.len())));
+    }
+    // No file can be blamed for where we have put its bytes.
+    if !values.as_ptr().cast::<T::Native>().is_aligned() {
+        return Err(Error::invalid(format!(
+            "values of {data_type} in a buffer that is not aligned for them"
+        )));
     }
     let array = PrimitiveArray::<T>::try_new(ScalarBuffer::new(values, 0, rows), nulls)?;
     Ok(Arc::new(array.with_data_type(data_type.clone())))

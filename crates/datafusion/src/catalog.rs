@@ -84,5 +84,6 @@ fn looks_like_a_path(name: &str) -> bool {
 }
 
 fn is_local_parquet(name: &str) -> bool {
-    !name.contains("://") && Path::new(name).extension().is_some_and(|extension| extension == "parquet")
+    pilaster::local_path(name)
+        .is_some_and(|path| path.extension().is_some_and(|extension| extension == "parquet"))
 }

@@ -165,7 +165,7 @@ impl ExecutionPlan for PilasterExec {
     ) -> Result<Arc<Statistics>> {
         Ok(Arc::new(match args.partition() {
             None => self.statistics.clone(),
-            // One partition of one is the whole; of several, only the columns' bounds are known to hold.
+            // One partition of one is the whole; what each of several holds is not known.
             Some(_) if self.groups.len() == 1 => self.statistics.clone(),
             Some(_) => Statistics::new_unknown(&self.schema()),
         }))

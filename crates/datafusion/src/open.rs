@@ -96,14 +96,12 @@ impl Address {
 
 fn fingerprint(path: &str) -> Fingerprint {
     let mut hasher = DefaultHasher::new();
-    if path.contains("://") {
-        return 0;
-    }
+    let Some(path) = pilaster::local_path(path) else { return 0 };
     match fs::metadata(path) {
-        Ok(metadata) => hash_tree(Path::new(path), &metadata, FOLDER_DEPTH, &mut hasher),
+        Ok(metadata) => hash_tree(path, &metadata, FOLDER_DEPTH, &mut hasher),
         // A glob: the names it stands for now, and what they hold.
         Err(_) => {
-            for matched in glob::glob(path).into_iter().flatten().flatten() {
+            for matched in glob::glob(&path.to_string_lossy()).into_iter().flatten().flatten() {
                 if let Ok(metadata) = fs::metadata(&matched) {
                     hash_tree(&matched, &metadata, FOLDER_DEPTH, &mut hasher);
                 }
@@ -161,9 +159,11 @@ mod tests {
         fs::create_dir_all(&inner).unwrap();
         fs::write(inner.join("x"), "1").unwrap();
         let path = folder.path().to_str().unwrap();
-        let before = fingerprint(path);
-        assert_eq!(before, fingerprint(path));
-        fs::write(inner.join("x"), "22").unwrap();
-        assert_ne!(before, fingerprint(path));
+        for (path, text) in [(path.to_string(), "22"), (format!("file://{path}"), "333")] {
+            let before = fingerprint(&path);
+            assert_eq!(before, fingerprint(&path));
+            fs::write(inner.join("x"), text).unwrap();
+            assert_ne!(before, fingerprint(&path), "{path}");
+        }
     }
 }

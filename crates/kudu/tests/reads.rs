@@ -97,10 +97,7 @@ fn a_second_scan_reads_data_blocks_only() {
 fn a_range_of_keys_reads_its_own_blocks() {
     let (source, reader) = many_blocks(Encoding::Plain, true);
     let find = || {
-        let wanted = Predicate::And(vec![
-            col("value").gt_eq(lit(40_000)),
-            col("value").lt(lit(40_200)),
-        ]);
+        let wanted = Predicate::And(vec![col("value").gt_eq(lit(40_000)), col("value").lt(lit(40_200))]);
         batches(reader.scan().filter(wanted)).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>()
     };
     assert_eq!(find(), 100);
@@ -163,6 +160,26 @@ fn ranges_of_keys_inside_a_block_are_exact() {
             }
         }
     }
+}
+
+#[test]
+fn splits_without_a_wanted_key_are_left_out() {
+    let field = Field::new("value", DataType::Int64, false);
+    let array: ArrayRef = Arc::new(Int64Array::from_iter_values(0..400_000));
+    let bytes = write(&field, &[array], CFileWriterOptions::default().with_value_index(true)).unwrap();
+    let reader = CFileReader::open(memory("splits", bytes)).unwrap();
+    assert_eq!(reader.splits().unwrap().len(), 4);
+    for (predicate, expected) in [
+        (col("value").eq(lit(200_000_i64)), vec![1]),
+        (col("value").lt(lit(131_072_i64)), vec![0]),
+        (col("value").lt_eq(lit(131_072_i64)), vec![0, 1]),
+        (col("value").gt(lit(399_998_i64)), vec![3]),
+        (col("value").gt(lit(400_000_i64)), vec![]),
+        (col("value").not_eq(lit(0_i64)), vec![0, 1, 2, 3]),
+    ] {
+        assert_eq!(reader.splits_for(&predicate).unwrap(), expected, "{predicate}");
+    }
+    assert!(reader.splits_for(&col("other").eq(lit(1_i64))).is_err());
 }
 
 #[test]

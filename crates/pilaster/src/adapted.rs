@@ -196,16 +196,25 @@ impl Dataset for AdaptedDataset {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        let inner = self.inner.column_statistics()?;
+        Ok(self.adapt(&self.inner.column_statistics()?))
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        Ok(self.adapt(&self.inner.column_statistics_with_sizes()?))
+    }
+}
+
+impl AdaptedDataset {
+    /// What is known of the inner columns, as that of these.
+    fn adapt(&self, inner: &[ColumnStatistics]) -> Vec<ColumnStatistics> {
         let of = |column: &Option<usize>| column.and_then(|column| inner.get(column));
-        Ok(self
-            .columns
+        self.columns
             .iter()
             .map(|column| match of(column) {
                 // Bounds are of the inner column's type.
                 Some(known) => ColumnStatistics { min: None, max: None, ..known.clone() },
                 None => ColumnStatistics::default(),
             })
-            .collect())
+            .collect()
     }
 }

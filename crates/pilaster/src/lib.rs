@@ -110,6 +110,7 @@ pub mod verify;
 pub use detect::Format;
 pub use open::{OpenOptions, open};
 pub use output::OutputFormat;
+pub use paths::local_path;
 pub use pilaster_core as core;
 pub use pilaster_core::{
     AtomicFile, AtomicFolder, BatchReader, CompareOp, Dataset, DatasetRef, Error, ErrorKind, Finding, Limits,

@@ -11,6 +11,12 @@ pub(crate) fn is_address(path: &str) -> bool {
     path.contains("://") && !path.starts_with("file://")
 }
 
+/// The path that `address` names on this machine; `None` if it is `scheme://…` of another place.
+#[must_use]
+pub fn local_path(address: &str) -> Option<&Path> {
+    (!is_address(address)).then(|| local(address))
+}
+
 /// The path without a `file://` in front.
 pub(crate) fn local(path: &str) -> &Path {
     Path::new(path.strip_prefix("file://").unwrap_or(path))

@@ -145,6 +145,19 @@ fn a_sound_file_of_other_rows_is_a_lost_column() {
     assert_eq!(saved.column(2).null_count(), ROWS);
 }
 
+/// The schema would promise what the file does not keep.
+#[test]
+fn a_file_that_may_hold_nulls_is_no_column_without_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = write_set(folder.path(), CFileWriterOptions::default());
+    let manifest = Path::new(&set).join("cfile-set.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    assert!(text.contains("\"nullable\": true"), "{text}");
+    fs::write(&manifest, text.replace("\"nullable\": true", "\"nullable\": false")).unwrap();
+    let error = open(&set).unwrap().scan().read().err().unwrap().to_string();
+    assert!(error.contains(".cfile") && error.contains("as the manifest says"), "{error}");
+}
+
 #[test]
 fn the_manifest_is_part_of_a_set() {
     let folder = tempfile::tempdir().unwrap();

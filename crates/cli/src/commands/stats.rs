@@ -36,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let dataset = args.input.dataset(words)?;
-    let statistics = words.during("stats", || dataset.column_statistics())?;
+    let statistics = words.during("stats", || dataset.column_statistics_with_sizes())?;
     if args.json {
         json::print(&to_json(dataset.as_ref(), &statistics)?)?;
     } else {

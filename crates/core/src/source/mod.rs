@@ -35,6 +35,10 @@ pub type SourceRef = Arc<dyn Source>;
 /// network, reading 16 KiB too much costs less than asking twice.
 pub const MERGE_HOLE_BYTES: u64 = 16 * 1024;
 
+/// A read that would be longer than this is not made longer by what lies in a hole: what nobody asked for must not decide how much memory is
+/// taken.
+const MERGED_BYTES: u64 = 4 << 20;
+
 /// Bytes of a column that are fetched in one go when it is known that all of them will be wanted: few enough that many columns
 /// can do so at once.
 pub const READ_AHEAD_BYTES: u64 = 1 << 20;
@@ -64,14 +68,19 @@ pub trait Source: Send + Sync + Debug {
     }
 }
 
-/// Ranges sorted and joined where the hole between them is at most `hole` bytes.
+/// Ranges sorted and joined where the hole between them is at most `hole` bytes, unless that makes more than [`MERGED_BYTES`].
 fn merge_ranges(ranges: &[Range<u64>], hole: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<_> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
     sorted.sort_by_key(|range| range.start);
+    let is_near = |last: &Range<u64>, next: &Range<u64>| {
+        next.start <= last.end.saturating_add(hole) && next.end.saturating_sub(last.start) <= MERGED_BYTES
+    };
     let mut merged: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
     for range in sorted {
         match merged.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(hole) => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end || is_near(last, &range) => {
+                last.end = last.end.max(range.end)
+            }
             _ => merged.push(range),
         }
     }
@@ -125,6 +134,17 @@ mod tests {
         let parts = source.read_many(&ranges).unwrap();
         assert_eq!(parts.iter().map(Bytes::len).collect::<Vec<_>>(), [10, 10, 10, 1, 20]);
         assert_eq!(source.counts().reads, 2);
+    }
+
+    #[test]
+    fn holes_do_not_add_up() {
+        // Four bytes of every 16 KiB, and two ranges that touch.
+        let sparse: Vec<_> = (0..1024u64).map(|number| number << 14..(number << 14) + 4).collect();
+        let merged = merge_ranges(&sparse, MERGE_HOLE_BYTES);
+        assert_eq!(merged.len(), 4);
+        assert!(merged.iter().all(|range| range.end - range.start <= MERGED_BYTES), "{merged:?}");
+        let large = [0..MERGED_BYTES, MERGED_BYTES..2 * MERGED_BYTES];
+        assert_eq!(merge_ranges(&large, MERGE_HOLE_BYTES), [0..2 * MERGED_BYTES]);
     }
 
     proptest! {

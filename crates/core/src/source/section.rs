@@ -25,6 +25,17 @@ impl SectionSource {
         check_range(whole.name(), whole.size(), &range)?;
         Ok(Self { name: name.into(), whole, start: range.start, size: range.end.saturating_sub(range.start) })
     }
+
+    /// Where `range` of this lies in the whole.
+    fn in_whole(&self, range: &Range<u64>) -> Result<Range<u64>> {
+        check_range(&self.name, self.size, range)?;
+        let shift = |position: u64| {
+            self.start
+                .checked_add(position)
+                .ok_or_else(|| Error::invalid("a section past the end of its file"))
+        };
+        Ok(shift(range.start)?..shift(range.end)?)
+    }
 }
 
 impl Source for SectionSource {
@@ -37,12 +48,11 @@ impl Source for SectionSource {
     }
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
-        check_range(&self.name, self.size, &range)?;
-        let shift = |position: u64| {
-            self.start
-                .checked_add(position)
-                .ok_or_else(|| Error::invalid("a section past the end of its file"))
-        };
-        self.whole.read_at(shift(range.start)?..shift(range.end)?)
+        self.whole.read_at(self.in_whole(&range)?)
+    }
+
+    fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let ranges = ranges.iter().map(|range| self.in_whole(range)).collect::<Result<Vec<_>>>()?;
+        self.whole.read_many(&ranges)
     }
 }

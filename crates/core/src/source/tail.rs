@@ -16,7 +16,8 @@ pub struct TailSource {
     tail: Bytes,
 }
 
-/// What systems keep of files, and copy from: half a page costs about as much as a whole one.
+/// What systems keep of files, and copy from: half a page costs about as much as a whole one. Of a section, whose pages begin elsewhere,
+/// a little more is read, which does no harm.
 const PAGE_BYTES: u64 = 4 << 10;
 
 impl TailSource {
@@ -48,6 +49,14 @@ impl Source for TailSource {
             Some(kept) if kept.end <= self.tail.len() => Ok(self.tail.slice(kept)),
             _ => self.whole.read_at(range),
         }
+    }
+
+    /// The whole knows best how to read many at once; it is asked unless the tail has them all.
+    fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        if ranges.iter().all(|range| range.start >= self.start) {
+            return ranges.iter().map(|range| self.read_at(range.clone())).collect();
+        }
+        self.whole.read_many(ranges)
     }
 }
 

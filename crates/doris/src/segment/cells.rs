@@ -15,6 +15,7 @@ use pilaster_core::views::{ByteKind, view_array};
 use pilaster_core::{Error, Limits, Result};
 
 use super::column_meta::ColumnMeta;
+use super::paged::VIEW_BYTES;
 use super::types::{FieldType, Physical};
 use crate::calendar;
 use crate::decimal;
@@ -141,6 +142,18 @@ impl Cell {
             Self::DecimalV2 => Some(12),
             Self::LargeInt | Self::Ipv6 => Some(16),
             Self::Text | Self::Char | Self::Bytes | Self::Jsonb => None,
+        }
+    }
+
+    /// Bytes of a value in memory: of strings, of their views; of what is written as text, at most.
+    pub fn value_bytes(&self) -> usize {
+        const LONGEST_IPV4: usize = 15;
+        const LONGEST_IPV6: usize = 39;
+        match self {
+            Self::Ipv4 => VIEW_BYTES.saturating_add(LONGEST_IPV4),
+            Self::Ipv6 => VIEW_BYTES.saturating_add(LONGEST_IPV6),
+            Self::Text | Self::Char | Self::Bytes | Self::Jsonb => VIEW_BYTES,
+            _ => self.arrow().primitive_width().unwrap_or(1),
         }
     }
 

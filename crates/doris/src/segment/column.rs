@@ -168,7 +168,7 @@ impl Column {
     /// About what a value takes in memory, without what arrays in it hold.
     pub fn value_bytes(&self) -> u64 {
         match self {
-            Self::Paged(column) => column.shape.cell.width().unwrap_or(VIEW_BYTES).max(1) as u64,
+            Self::Paged(column) => column.shape.cell.value_bytes() as u64,
             Self::Struct(group) => {
                 group.columns.iter().map(Self::value_bytes).fold(1, |all, bytes| all.saturating_add(bytes))
             }

@@ -274,7 +274,7 @@ impl PagedColumn {
 
     /// Refuses to read so many values at once that they are over the limit: a few bytes can claim any number.
     pub fn check_count(&self, values: u64) -> Result<()> {
-        let width = self.shape.cell.width().unwrap_or(VIEW_BYTES).max(1) as u64;
+        let width = self.shape.cell.value_bytes() as u64;
         let root = self.tree.map_or(0, |tree| tree.root.offset);
         let within = self.shape.limits.decoded(values.saturating_mul(width));
         within.map(|_| ()).at(self.name(), root, PageKind::Data.part())

@@ -28,8 +28,6 @@ use crate::schema::{SchemaColumn, TabletSchema};
 
 /// Footer, column metadata and the smaller indexes fit in this, so that one read finds them.
 const TAIL_BYTES: u64 = 16 << 10;
-/// Rows of a unit of work for one thread.
-const SPLIT_ROWS: u64 = 1 << 17;
 
 /// How to open a segment.
 #[derive(Debug, Clone)]
@@ -351,15 +349,7 @@ impl Segment {
     }
 
     fn splits(&self) -> Vec<Split> {
-        let rows = self.metadata.num_rows;
-        let count = rows.div_ceil(SPLIT_ROWS);
-        let bytes = self.metadata.file_bytes.checked_div(count).unwrap_or_default();
-        (0..count)
-            .map(|number| {
-                let start = number.saturating_mul(SPLIT_ROWS);
-                Split { rows: Some(start..start.saturating_add(SPLIT_ROWS).min(rows)), bytes }
-            })
-            .collect()
+        Split::stretches(self.metadata.num_rows, self.metadata.file_bytes)
     }
 }
 

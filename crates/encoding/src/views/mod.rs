@@ -213,7 +213,7 @@ impl<T: ViewKind> ViewBuilder<T> {
             let expected = format!("nulls of {} strings", self.views.len());
             return Err(DecodeError::new(0, expected, nulls.len().to_string()));
         }
-        // SAFETY: each view is zero (an empty string) or was made by `view` of a range inside the buffer it names, which
+        // SAFETY: each view is zero (an empty string) or was made by `view` or `view_of` of a range inside the buffer it names, which
         // `check` or `check_bytes` of the kind has found to hold a string of that kind; the kinds are sealed, so these are those
         // above. There are as many nulls as views.
         Ok(unsafe {

@@ -13,15 +13,12 @@ use super::arrow_types::{Target, natural_list};
 use super::block::{Block, BlockStore};
 use super::decode::{BlockShape, DecodedBlock, Words, decode_plain_bytes, words_of};
 use super::index::{IndexEntry, IndexTree, KeyOrder};
-use super::metadata::{BlockPointer, CFileMetadata};
+use super::metadata::{BlockPointer, CFileMetadata, TAIL_BYTES};
 use super::recover::Recovered;
 use super::types::KuduType;
 
 /// Name of the only column of a CFile when nobody gives one.
 pub const DEFAULT_COLUMN: &str = "value";
-
-/// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
-pub(crate) const TAIL_BYTES: u64 = 4 << 10;
 
 pub(crate) const DATA_PART: &str = "cfile data block";
 const DICTIONARY_PART: &str = "cfile dictionary block";
@@ -109,7 +106,7 @@ impl CFile {
         Self::with_metadata(source, metadata, options)
     }
 
-    /// The same file, for a reader that compares every checksum and has read nothing yet.
+    /// The same file, for a reader that compares every checksum and has decoded nothing yet.
     pub fn open_again_with_checksums(&self) -> Result<Self> {
         let options = CFileReaderOptions {
             field: Some(Arc::clone(&self.field)),

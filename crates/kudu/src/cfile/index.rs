@@ -26,6 +26,8 @@ const LEAF: i32 = 0;
 const INTERNAL: i32 = 1;
 /// One length byte, no key, one offset byte, one size byte, four bytes of position.
 const SMALLEST_ENTRY_BYTES: usize = 7;
+/// Two small numbers; room for what later versions may add. A trailer stays in memory with its block.
+const MOST_TRAILER_BYTES: usize = 1 << 10;
 
 /// One entry: where the block of `key` lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,9 +52,11 @@ impl IndexNode {
         let bad = |what: &str| Error::corrupt("an index block", what.to_string());
         let (rest, length) = payload.split_last_chunk::<4>().ok_or_else(|| bad("less than 4 bytes"))?;
         let trailer_bytes = u32::from_le_bytes(*length) as usize;
-        let trailer_at = rest.len().checked_sub(trailer_bytes).ok_or_else(|| {
-            Error::corrupt(format!("a trailer of at most {} bytes", rest.len()), format!("{trailer_bytes}"))
-        })?;
+        let most = rest.len().min(MOST_TRAILER_BYTES);
+        if trailer_bytes > most {
+            return Err(Error::corrupt(format!("a trailer of at most {most} bytes"), trailer_bytes));
+        }
+        let trailer_at = rest.len().saturating_sub(trailer_bytes);
         let (rest, trailer) = rest.split_at_checked(trailer_at).ok_or_else(|| bad("no trailer"))?;
         let trailer: IndexBlockTrailerPb = proto::parse(trailer, "IndexBlockTrailerPB")?;
         let count = required(trailer.num_entries, "num_entries")?;
@@ -200,14 +204,33 @@ pub(crate) enum KeyOrder {
     Any,
 }
 
-/// One tree; its blocks are parsed once and kept.
+/// One tree; its blocks are parsed once and kept, within limits.
 #[derive(Debug)]
 pub(crate) struct IndexTree {
     root: BlockPointer,
     order: KeyOrder,
     /// Most trees are nothing else.
     root_node: OnceLock<Arc<IndexNode>>,
-    nodes: Mutex<HashMap<BlockPointer, Arc<IndexNode>>>,
+    nodes: Mutex<Nodes>,
+}
+
+/// The other index blocks that were met.
+#[derive(Debug, Default)]
+struct Nodes {
+    by_pointer: HashMap<BlockPointer, Arc<IndexNode>>,
+    bytes: u64,
+}
+
+impl Nodes {
+    /// Keeps a block. All others go when they would be more than `most` bytes together: that many are no index of a sound file.
+    fn insert(&mut self, pointer: BlockPointer, node: &Arc<IndexNode>, most: u64) {
+        let bytes = node.payload.len() as u64;
+        if self.bytes.saturating_add(bytes) > most {
+            *self = Self::default();
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.by_pointer.insert(pointer, Arc::clone(node));
+    }
 }
 
 impl IndexTree {
@@ -218,7 +241,8 @@ impl IndexTree {
     fn node(&self, store: &BlockStore, pointer: BlockPointer) -> Result<Arc<IndexNode>> {
         let nodes = || self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_root = pointer == self.root;
-        let known = if is_root { self.root_node.get().cloned() } else { nodes().get(&pointer).cloned() };
+        let known =
+            if is_root { self.root_node.get().cloned() } else { nodes().by_pointer.get(&pointer).cloned() };
         if let Some(node) = known {
             return Ok(node);
         }
@@ -226,7 +250,7 @@ impl IndexTree {
         if is_root {
             return Ok(Arc::clone(self.root_node.get_or_init(|| node)));
         }
-        nodes().insert(pointer, Arc::clone(&node));
+        nodes().insert(pointer, &node, store.limits.decoded_bytes);
         Ok(node)
     }
 
@@ -395,5 +419,44 @@ impl IndexCursor {
                 None => return fail("an inner index block with entries".into(), "an empty one"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message;
+
+    /// A leaf without entries, whose trailer has so many bytes of an unknown field.
+    fn leaf(unknown_bytes: usize) -> Bytes {
+        let trailer = IndexBlockTrailerPb { num_entries: Some(0), kind: Some(LEAF) };
+        let mut block = trailer.encode_to_vec();
+        block.extend([0x7a, (unknown_bytes % 128) as u8 | 0x80, (unknown_bytes / 128) as u8]);
+        block.resize(block.len() + unknown_bytes, 0);
+        let length = block.len() as u32;
+        block.extend(length.to_le_bytes());
+        block.into()
+    }
+
+    #[test]
+    fn a_long_trailer_is_refused() {
+        assert_eq!(IndexNode::open(&leaf(500)).unwrap().count, 0);
+        assert!(IndexNode::open(&leaf(2000)).is_err());
+    }
+
+    #[test]
+    fn index_blocks_are_kept_within_limits() {
+        let node = |bytes: usize| {
+            let payload = Bytes::from(vec![0; bytes]);
+            Arc::new(IndexNode { is_leaf: true, count: 0, payload, entries_bytes: 0 })
+        };
+        let at = |offset: u64| BlockPointer { offset, size: 1 };
+        let mut nodes = Nodes::default();
+        for offset in 0..3 {
+            nodes.insert(at(offset), &node(400), 1000);
+        }
+        // The third did not fit beside the others.
+        assert_eq!((nodes.by_pointer.len(), nodes.bytes), (1, 400));
+        assert!(nodes.by_pointer.contains_key(&at(2)));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Scalar};
 use arrow_ord::cmp;
+use pilaster_core::error::AtPosition;
 use pilaster_core::predicate::Bounds;
 use pilaster_core::views::view_array;
 use pilaster_core::{Error, Literal, OnDamage, Result, RowRanges};
@@ -55,6 +56,11 @@ impl CFile {
         }
     }
 
+    /// Rows of which some may lie within `bounds`: all of them where the index is damaged, which a scan will say.
+    pub fn may_hold(&self, bounds: &Bounds) -> RowRanges {
+        self.rows_within(bounds).unwrap_or_else(|_| RowRanges::one(0..self.metadata().num_values))
+    }
+
     /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell. A narrow range begins and
     /// ends in the same block: the `last` one is kept, with the number of its rows before the beginning, which the end is not among.
     fn boundary(
@@ -96,7 +102,8 @@ impl CFile {
         let mut after = 0;
         while let Some(entry) = cursor.entry() {
             let mut block = self.decode(&self.store.read(entry.pointer, DATA_PART)?)?;
-            let values = block.read_all(&self.shape.target)?;
+            let values =
+                block.read_all(&self.shape.target).at(self.name(), entry.pointer.offset, DATA_PART)?;
             let (mut low, mut high) = (0, values.len());
             while low < high {
                 let middle = low.midpoint(high);

@@ -29,8 +29,8 @@ pub(crate) const MAX_MESSAGE_BYTES: u32 = 65_536;
 pub(crate) const MAGIC_AND_LENGTH_BYTES: u64 = 12;
 /// Bytes of a checksum.
 pub(crate) const CHECKSUM_BYTES: u64 = 4;
-/// Most footers fit in this, so that one read finds them.
-const TAIL_BYTES: u64 = 4096;
+/// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
+pub(crate) const TAIL_BYTES: u64 = 4 << 10;
 
 pub(crate) const FEATURE_CHECKSUM: u32 = 1;
 pub(crate) const FEATURE_ARRAY: u32 = 2;
@@ -168,10 +168,10 @@ impl CFileMetadata {
                 Error::corrupt("a CFile of at least 24 bytes", format!("{size} bytes")).at(name, 0, "cfile")
             );
         }
-        let (footer_version, footer_start, end, before) = read_footer(source, limits)?;
-        let footer = end.get(..end.len().saturating_sub(12)).unwrap_or_default();
+        let stored = read_footer(source, limits)?;
+        let (footer_version, footer_start) = (stored.version, stored.start);
         let footer: FooterPb =
-            proto::parse(footer, "CFileFooterPB").at(name, footer_start, "cfile footer")?;
+            proto::parse(stored.message(), "CFileFooterPB").at(name, footer_start, "cfile footer")?;
         let features = footer.incompatible_features.unwrap_or_default();
         if features & !(FEATURE_CHECKSUM | FEATURE_ARRAY) != 0 {
             return Err(Error::unsupported(format!("incompatible features {features:#x}")).at(
@@ -185,8 +185,7 @@ impl CFileMetadata {
         if has_checksums {
             blocks_end = footer_start.saturating_sub(CHECKSUM_BYTES);
             if verify_checksums {
-                let stored = before.last_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four));
-                check_crc(&end, stored).at(name, blocks_end, "cfile footer checksum")?;
+                check_crc(&stored.covered, stored.checksum).at(name, blocks_end, "cfile footer checksum")?;
             }
         }
         let (version, header, blocks_start) = if options.reads_header {
@@ -331,8 +330,25 @@ fn parse_pair(pair: &MetadataPairPb) -> Result<(String, Bytes)> {
     Ok((String::from_utf8_lossy(&key).into_owned(), value.into()))
 }
 
-/// The footer's version and start, its bytes with the magic and length after them, and the bytes before it (its checksum, if it has one).
-fn read_footer(source: &dyn Source, limits: &Limits) -> Result<(Version, u64, Bytes, Bytes)> {
+/// The end of a file.
+struct StoredFooter {
+    version: Version,
+    /// Where its message begins.
+    start: u64,
+    /// The message, magic and length: what the checksum is of.
+    covered: Bytes,
+    /// The four bytes before the message; a checksum only if the message says so.
+    checksum: u32,
+}
+
+impl StoredFooter {
+    fn message(&self) -> &[u8] {
+        // Magic and length follow it.
+        self.covered.split_last_chunk::<12>().map_or(&[], |(message, _)| message)
+    }
+}
+
+fn read_footer(source: &dyn Source, limits: &Limits) -> Result<StoredFooter> {
     let (name, size) = (source.name(), source.size());
     let tail_start = size.saturating_sub(TAIL_BYTES);
     let mut tail = source.read_at(tail_start..size)?;
@@ -365,12 +381,13 @@ fn read_footer(source: &dyn Source, limits: &Limits) -> Result<(Version, u64, By
     }
     let index =
         |position: u64| usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX).min(tail.len());
-    Ok((
+    let before = tail.get(index(wanted)..index(footer_start)).and_then(|before| before.last_chunk::<4>());
+    Ok(StoredFooter {
         version,
-        footer_start,
-        tail.slice(index(footer_start)..),
-        tail.slice(index(wanted)..index(footer_start)),
-    ))
+        start: footer_start,
+        checksum: before.map_or(0, |four| u32::from_le_bytes(*four)),
+        covered: tail.slice(index(footer_start)..),
+    })
 }
 
 fn read_header(

@@ -55,7 +55,7 @@ pub use metadata::{
     BlockPointer, CFileMetadata, DELTA_STATISTICS, MAGIC_V1, MAGIC_V2, MAX_KEY, MIN_KEY, Version,
 };
 pub use reader::CFileReader;
-pub(crate) use reader::{SPLIT_ROWS, column_statistics, row_splits};
+pub(crate) use reader::{column_statistics, column_statistics_with_sizes};
 pub use recover::AssumedShape;
 pub(crate) use recover::recover_column;
 pub use types::{Compression, Encoding, KuduType, Physical};

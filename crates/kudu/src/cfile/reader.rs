@@ -6,7 +6,7 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional;
 use pilaster_core::{
-    BatchReader, Dataset, Error, OnDamage, Progress, Result, Scan, ScanRequest, SourceRef, Split,
+    BatchReader, Dataset, Error, OnDamage, Predicate, Progress, Result, Scan, ScanRequest, SourceRef, Split,
     VerifyDepth, VerifyReport,
 };
 
@@ -15,10 +15,8 @@ use super::file::{CFile, CFileReaderOptions};
 use super::kinds::{CFileColumns, CFileKind, bloom_entries};
 use super::metadata::{CFileMetadata, MAX_KEY, MIN_KEY};
 use super::recover::{AssumedShape, recover};
+use super::types::Compression;
 use super::{describe, verify};
-
-/// Rows of a split: a power of two, so that splits end where batches and most blocks do.
-pub(crate) const SPLIT_ROWS: u64 = 1 << 17;
 
 /// An open CFile. Cheap to clone; footer, indexes and dictionary are read once and shared.
 #[derive(Debug, Clone)]
@@ -109,18 +107,6 @@ impl CFileReader {
     }
 }
 
-/// Splits of `rows` rows that take `bytes` bytes in all.
-pub(crate) fn row_splits(rows: u64, bytes: u64) -> Vec<Split> {
-    let count = rows.div_ceil(SPLIT_ROWS);
-    (0..count)
-        .map(|number| {
-            let start = number.saturating_mul(SPLIT_ROWS);
-            let end = start.saturating_add(SPLIT_ROWS).min(rows);
-            Split { rows: Some(start..end), bytes: bytes.checked_div(count).unwrap_or_default() }
-        })
-        .collect()
-}
-
 impl Dataset for CFileReader {
     fn format(&self) -> &'static str {
         match self.kind {
@@ -147,7 +133,16 @@ impl Dataset for CFileReader {
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
-        Ok(row_splits(self.rows, self.size_bytes()))
+        Ok(Split::stretches(self.rows, self.size_bytes()))
+    }
+
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        let splits = self.splits()?;
+        let bounds = predicate.bind(&self.schema)?.bounds(0);
+        if self.kind != CFileKind::Column {
+            return Ok((0..splits.len()).collect());
+        }
+        Ok(Split::holding(&splits, &self.file.may_hold(&bounds)))
     }
 
     fn scan(&self) -> Scan<'_> {
@@ -186,9 +181,19 @@ impl Dataset for CFileReader {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        let whole = column_statistics(&self.file, self.kind);
+        Ok(self.by_columns(column_statistics(&self.file)))
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        Ok(self.by_columns(column_statistics_with_sizes(&self.file, self.kind)))
+    }
+}
+
+impl CFileReader {
+    /// What is known of the file, as that of its columns.
+    fn by_columns(&self, whole: ColumnStatistics) -> Vec<ColumnStatistics> {
         if self.kind == CFileKind::Column {
-            return Ok(vec![whole]);
+            return vec![whole];
         }
         // The columns are parts of one value; its bytes count for the last of them, of which most are.
         let part =
@@ -197,12 +202,19 @@ impl Dataset for CFileReader {
         if let Some(last) = columns.last_mut() {
             (last.bytes, last.uncompressed_bytes) = (whole.bytes, whole.uncompressed_bytes);
         }
-        Ok(columns)
+        columns
     }
 }
 
+/// As [`column_statistics`], with what the blocks tell of their sizes.
+pub(crate) fn column_statistics_with_sizes(file: &CFile, kind: CFileKind) -> ColumnStatistics {
+    // A damaged index leaves it unknown.
+    let uncompressed_bytes = describe::uncompressed_bytes(file, kind).ok();
+    ColumnStatistics { uncompressed_bytes, ..column_statistics(file) }
+}
+
 /// What header and footer of a column's CFile tell about it.
-pub(crate) fn column_statistics(file: &CFile, kind: CFileKind) -> ColumnStatistics {
+pub(crate) fn column_statistics(file: &CFile) -> ColumnStatistics {
     let metadata = file.metadata();
     // Only a key column's own file has keys of its own type; text that is not UTF-8 has no Arrow form.
     let key = |name: &str| metadata.pair(name).and_then(|encoded| file.decode_key(encoded).ok());
@@ -215,7 +227,6 @@ pub(crate) fn column_statistics(file: &CFile, kind: CFileKind) -> ColumnStatisti
         encodings: vec![metadata.encoding.name().to_string()],
         codecs: vec![metadata.compression.name().to_string()],
         bytes: metadata.file_bytes,
-        // A damaged index leaves it unknown.
-        uncompressed_bytes: describe::uncompressed_bytes(file, kind).ok(),
+        uncompressed_bytes: (metadata.compression == Compression::None).then_some(metadata.file_bytes),
     }
 }

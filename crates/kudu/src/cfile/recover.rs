@@ -8,11 +8,11 @@ use pilaster_core::source::TailSource;
 use pilaster_core::{Error, ErrorKind, Result, SourceRef};
 
 use super::arrow_types::kudu_type;
-use super::file::{CFile, CFileReaderOptions, LocatedBlock, TAIL_BYTES};
+use super::file::{CFile, CFileReaderOptions, LocatedBlock};
 use super::index::{IndexTree, KeyOrder};
 use super::metadata::{
-    BlockPointer, CFileMetadata, CHECKSUM_BYTES, MAGIC_AND_LENGTH_BYTES, Version, is_footer_start,
-    parse_header_start,
+    BlockPointer, CFileMetadata, CHECKSUM_BYTES, MAGIC_AND_LENGTH_BYTES, TAIL_BYTES, Version,
+    is_footer_start, parse_header_start,
 };
 use super::types::{Compression, Encoding, KuduType};
 use super::walk::{Found, has_first_block, in_row_order, walk};

@@ -8,18 +8,19 @@ use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
 use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::predicate::Bounds;
 use pilaster_core::source::open_source;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, ErrorKind, Limits, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest,
-    SourceRef, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, ErrorKind, Limits, OnDamage, Predicate, Progress, Result, RowRanges, Scan,
+    ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::lost::{LostColumn, LostCursor};
 use super::manifest::{MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest};
 use crate::cfile::{
-    CFile, CFileKind, CFileReader, CFileReaderOptions, CellCursor, column_statistics, recover_column,
-    row_splits,
+    CFile, CFileKind, CFileReader, CFileReaderOptions, CellCursor, column_statistics,
+    column_statistics_with_sizes, recover_column,
 };
 
 /// How to open a set.
@@ -163,7 +164,7 @@ impl Inner {
         }
         let opened = self.open_column(index).and_then(|(source, options)| {
             let reader = CFileReader::open_with_options(source, &options)?;
-            self.check_rows(reader.file())?;
+            self.check_file(index, reader.file())?;
             Ok(reader)
         });
         match opened {
@@ -187,8 +188,16 @@ impl Inner {
         }
         let (source, options) = self.open_column(index)?;
         let file = CFile::open(source, &options.without_header())?;
-        self.check_rows(&file)?;
+        self.check_file(index, &file)?;
         Ok(slot.get_or_init(|| Arc::new(file)))
+    }
+
+    /// The key column, if there is one and its file is not lost, and what `predicate` asks of it.
+    fn key_bounds(&self, predicate: &Predicate) -> Result<Option<(usize, Bounds)>> {
+        let bound = predicate.bind(&self.schema)?;
+        let Some(key) = &self.manifest.key else { return Ok(None) };
+        let index = column_index(&self.schema, key)?;
+        Ok((!self.lost.contains_key(&index)).then(|| (index, bound.bounds(index))))
     }
 
     fn open_column(&self, index: usize) -> Result<(SourceRef, CFileReaderOptions)> {
@@ -201,16 +210,18 @@ impl Inner {
         Ok(((self.open_file)(&described.file)?, options))
     }
 
-    fn check_rows(&self, file: &CFile) -> Result<()> {
+    /// Refuses the file of a column that is not what the manifest says.
+    fn check_file(&self, index: usize, file: &CFile) -> Result<()> {
         let (expected, found) = (self.manifest.rows, file.metadata().num_values);
-        if expected == found {
+        let may_be_null = self.schema.fields().get(index).is_none_or(|field| field.is_nullable());
+        let error = if expected != found {
+            Error::corrupt(format!("{expected} rows, as the manifest says"), found)
+        } else if file.metadata().is_nullable && !may_be_null {
+            Error::corrupt("values that are all there, as the manifest says", "values that may be null")
+        } else {
             return Ok(());
-        }
-        Err(Error::corrupt(format!("{expected} rows, as the manifest says"), found).at(
-            file.name(),
-            file.metadata().blocks_end,
-            "cfile footer",
-        ))
+        };
+        Err(error.at(file.name(), file.metadata().blocks_end, "cfile footer"))
     }
 
     /// Opens all columns; those that cannot be opened are lost, but for blocks of a torn file that are still there.
@@ -277,7 +288,17 @@ impl Dataset for CFileSet {
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
-        Ok(row_splits(self.0.manifest.rows, self.size_bytes()))
+        Ok(Split::stretches(self.0.manifest.rows, self.size_bytes()))
+    }
+
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        let splits = Split::stretches(self.0.manifest.rows, 0);
+        let wanted = match self.0.key_bounds(predicate)? {
+            Some((key, bounds)) => self.0.scanned(key).map(|file| file.may_hold(&bounds)).ok(),
+            None => None,
+        };
+        // A key that cannot be read is found by the scan.
+        Ok(Split::holding(&splits, &wanted.unwrap_or_else(|| RowRanges::one(0..self.0.manifest.rows))))
     }
 
     fn scan(&self) -> Scan<'_> {
@@ -285,14 +306,12 @@ impl Dataset for CFileSet {
     }
 
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let splits = if request.split.is_some() { row_splits(self.0.manifest.rows, 0) } else { Vec::new() };
-        let mut wanted = request.wanted_rows(self.0.manifest.rows, &splits)?;
-        if let (Some(predicate), Some(key)) = (&request.predicate, &self.0.manifest.key) {
-            let index = column_index(&self.0.schema, key)?;
-            let bounds = predicate.bind(&self.0.schema)?.bounds(index);
-            if !self.0.lost.contains_key(&index) {
-                wanted = self.0.scanned(index)?.narrow(&wanted, &bounds, &request.on_damage)?;
-            }
+        let rows = self.0.manifest.rows;
+        let splits = if request.split.is_some() { Split::stretches(rows, 0) } else { Vec::new() };
+        let mut wanted = request.wanted_rows(rows, &splits)?;
+        let bounds = request.predicate.as_ref().map(|predicate| self.0.key_bounds(predicate)).transpose()?;
+        if let Some((key, bounds)) = bounds.flatten() {
+            wanted = self.0.scanned(key)?.narrow(&wanted, &bounds, &request.on_damage)?;
         }
         let columns = SetColumns { set: &self.0, on_damage: &request.on_damage };
         positional::scan(&columns, &self.0.schema, request, &wanted)
@@ -342,7 +361,12 @@ impl Dataset for CFileSet {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        self.all_columns().map(|column| Ok(column_statistics(column?.file(), CFileKind::Column))).collect()
+        self.all_columns().map(|column| Ok(column_statistics(column?.file()))).collect()
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        let of_file = |file: &CFile| column_statistics_with_sizes(file, CFileKind::Column);
+        self.all_columns().map(|column| Ok(of_file(column?.file()))).collect()
     }
 }
 

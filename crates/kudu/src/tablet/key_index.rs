@@ -27,17 +27,21 @@ impl KeyIndex {
     /// Makes the keys again from the columns, which have as many rows each.
     pub fn from_columns(columns: &[(KuduColumn, Arc<CFile>)]) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, file)| file.metadata().num_values);
-        let mut keys = vec![Vec::new(); usize::try_from(rows).unwrap_or_default()];
+        // Made longer as rows are read: how many there are is a footer's word.
+        let mut keys: Vec<Vec<u8>> = Vec::new();
         for (number, (column, file)) in columns.iter().enumerate() {
             let is_last = number.saturating_add(1) == columns.len();
             let part = if is_last { KeyPart::Last } else { KeyPart::NotLast };
             let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::one(0..rows)).over_damage();
-            let mut out = keys.iter_mut();
             let mut start = 0;
             while start < rows {
                 let end = start.saturating_add(STRETCH_ROWS).min(rows);
                 let values = cursor.read(start..end)?;
-                for (index, key) in (0..values.len()).zip(&mut out) {
+                let first = usize::try_from(start).unwrap_or(usize::MAX);
+                if number == 0 {
+                    keys.resize_with(first.saturating_add(values.len()), Vec::new);
+                }
+                for (index, key) in (0..values.len()).zip(keys.iter_mut().skip(first)) {
                     let stored = stored_form(&values.slice(index, 1), column.data_type.physical())
                         .ok_or_else(|| Error::corrupt("a key", "a null").at(file.name(), 0, "cfile"))?;
                     key::encode(column.data_type, &stored, part, key)?;

@@ -8,8 +8,8 @@ use pilaster_core::{Result, RowRanges};
 
 use super::key_range::KeyRange;
 use super::rowset::RowSet;
-use crate::cfile::SPLIT_ROWS;
 use crate::wal::MemoryRows;
+use pilaster_core::dataset::SPLIT_ROWS;
 
 /// A cut through more rowsets than this costs more look-ups than reading without a merge saves.
 const MOST_CUT_THROUGH: usize = 1;

@@ -261,13 +261,27 @@ impl Dataset for ConcatDataset {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        self.join_parts(|part| part.column_statistics())
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        self.join_parts(|part| part.column_statistics_with_sizes())
+    }
+}
+
+impl ConcatDataset {
+    /// What `known` says of each part, of all of them.
+    fn join_parts(
+        &self,
+        known: impl Fn(&dyn Dataset) -> Result<Vec<ColumnStatistics>>,
+    ) -> Result<Vec<ColumnStatistics>> {
         let mut parts = self.parts.iter();
         let mut joined = match parts.next() {
-            Some(first) => first.column_statistics()?,
+            Some(first) => known(first.as_ref())?,
             None => Vec::new(),
         };
         for part in parts {
-            for (joined, more) in joined.iter_mut().zip(part.column_statistics()?) {
+            for (joined, more) in joined.iter_mut().zip(known(part.as_ref())?) {
                 join_statistics(joined, more)?;
             }
         }

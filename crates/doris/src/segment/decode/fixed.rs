@@ -23,7 +23,7 @@ const COUNT_BYTES: usize = size_of::<u32>();
 
 /// All values, of any encoding but BIT_SHUFFLE.
 pub(super) fn decode(shape: &PageShape, encoded: &Bytes, width: usize, count: usize) -> Result<ArrayRef> {
-    shape.limits.decoded((count as u64).saturating_mul(width as u64))?;
+    shape.limits.decoded((count as u64).saturating_mul(shape.cell.value_bytes() as u64))?;
     let cells = match shape.encoding {
         Encoding::Plain => decode_plain(encoded, width, count)?,
         Encoding::Rle if shape.cell == Cell::Bool => {

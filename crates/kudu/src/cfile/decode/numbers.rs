@@ -250,4 +250,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn digits_are_counted_in_numbers_of_any_width() {
+        let nines = i128::try_from(largest_of(38)).unwrap();
+        let cases: [(StoredNumber, Vec<u8>, u8, bool); 8] = [
+            (StoredNumber::I8, vec![99, 157], 2, false),
+            (StoredNumber::I8, vec![99, 156], 2, true),
+            (StoredNumber::U8, vec![99, 157], 2, true),
+            (StoredNumber::I32, 999_999_999i32.to_le_bytes().into(), 9, false),
+            (StoredNumber::I32, i32::MIN.to_le_bytes().into(), 9, true),
+            (StoredNumber::I128, nines.to_le_bytes().into(), 38, false),
+            (StoredNumber::I128, (-nines - 1).to_le_bytes().into(), 38, true),
+            (StoredNumber::I128, i128::MIN.to_le_bytes().into(), 38, true),
+        ];
+        for (number, stored, digits, expected) in cases {
+            assert_eq!(has_larger(number, &stored, largest_of(digits)), expected, "{number:?} {stored:?}");
+        }
+    }
 }
