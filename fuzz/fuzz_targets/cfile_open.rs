@@ -69,5 +69,5 @@ fn look_at(reader: &CFileReader) {
     for batch in reader.scan().rows(rows).row_numbers("row").skip_damage(log).read().into_iter().flatten() {
         batch.expect("a tolerant scan goes on");
     }
-    let _ = (reader.describe(), reader.pages(), reader.column_statistics(), reader.bloom_may_contain(b"key"));
+    let _ = (reader.describe(), reader.pages(), reader.column_statistics_with_sizes(), reader.bloom_may_contain(b"key"));
 }

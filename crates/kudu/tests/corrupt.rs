@@ -124,7 +124,7 @@ fn read(bytes: &[u8], verify_checksums: bool) -> Result<Vec<RecordBatch>> {
     if let (Ok(found), Ok(skipped)) = (&found, skipped) {
         assert_eq!(*found, skipped, "a tolerant scan of a file that can be read");
     }
-    let _ = (reader.describe(), reader.pages(), reader.column_statistics());
+    let _ = (reader.describe(), reader.pages(), reader.column_statistics_with_sizes());
     found
 }
 
