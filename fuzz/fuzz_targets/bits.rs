@@ -31,7 +31,8 @@ fuzz_target!(|input: (u8, u16, u16, Vec<u8>, Vec<u64>, Vec<bool>)| {
     let (mut appended, mut length) = (Vec::new(), 0);
     bits::append_run(&mut appended, &mut length, true, usize::from(first % 70)).expect("a small bitmap");
     let cut = usize::from(count) % (flags.len() + 1);
-    bits::append_range(&mut appended, &mut length, &bitmap, cut, flags.len() - cut).expect("bits that are there");
+    bits::append_range(&mut appended, &mut length, &bitmap, cut, flags.len() - cut)
+        .expect("bits that are there");
     assert_eq!(length, usize::from(first % 70) + flags.len() - cut);
     for (at, flag) in flags[cut..].iter().enumerate() {
         assert_eq!(bits::get(&appended, usize::from(first % 70) + at), *flag);

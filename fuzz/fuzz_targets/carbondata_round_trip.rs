@@ -47,7 +47,11 @@ fuzz_target!(|case: Case| {
     let columns: [(&str, ArrayRef, bool); 4] = [
         ("number", Arc::new(case.rows.iter().map(|row| row.number).collect::<Int64Array>()), true),
         ("real", Arc::new(case.rows.iter().map(|row| row.real).collect::<Float64Array>()), true),
-        ("text", Arc::new(case.rows.iter().map(|row| row.text.as_deref()).collect::<StringViewArray>()), true),
+        (
+            "text",
+            Arc::new(case.rows.iter().map(|row| row.text.as_deref()).collect::<StringViewArray>()),
+            true,
+        ),
         ("list", Arc::new(lists.finish()), true),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length");
@@ -71,7 +75,8 @@ fuzz_target!(|case: Case| {
     let (bytes, summary, _) = writer.finish().expect("a sink that takes everything");
     assert_eq!(summary.conflated, 0);
 
-    let reader = CarbonFileReader::open(Arc::new(MemorySource::new("fuzz", bytes))).expect("a file of our own");
+    let reader =
+        CarbonFileReader::open(Arc::new(MemorySource::new("fuzz", bytes))).expect("a file of our own");
     let report = reader.verify(VerifyDepth::Values, &Silent).expect("looking does not fail");
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     let batches: Vec<RecordBatch> = reader
@@ -81,8 +86,10 @@ fuzz_target!(|case: Case| {
         .expect("a scan")
         .map(|batch| batch.expect("rows"))
         .collect();
-    let found = arrow_select::concat::concat_batches(&batch.schema(), &batches).expect("batches of one schema");
-    let wanted = arrow_select::concat::concat_batches(&batch.schema(), vec![&batch; repeats]).expect("one schema");
+    let found =
+        arrow_select::concat::concat_batches(&batch.schema(), &batches).expect("batches of one schema");
+    let wanted =
+        arrow_select::concat::concat_batches(&batch.schema(), vec![&batch; repeats]).expect("one schema");
     // Through text, where NaN is what it is.
     assert_eq!(format!("{:?}", found.columns()), format!("{:?}", wanted.columns()));
     assert_eq!(found.column(0), wanted.column(0));

@@ -52,7 +52,14 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn options(verify_checksums: bool) -> CFileReaderOptions {
-    let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, batch_bytes: 1 << 16, depth: 8, ..Limits::default() };
+    let limits = Limits {
+        metadata_bytes: 1 << 16,
+        block_bytes: 1 << 20,
+        decoded_bytes: 1 << 20,
+        batch_bytes: 1 << 16,
+        depth: 8,
+        ..Limits::default()
+    };
     CFileReaderOptions::default().with_limits(limits).with_verify_checksums(verify_checksums)
 }
 
@@ -69,5 +76,10 @@ fn look_at(reader: &CFileReader) {
     for batch in reader.scan().rows(rows).row_numbers("row").skip_damage(log).read().into_iter().flatten() {
         batch.expect("a tolerant scan goes on");
     }
-    let _ = (reader.describe(), reader.pages(), reader.column_statistics_with_sizes(), reader.bloom_may_contain(b"key"));
+    let _ = (
+        reader.describe(),
+        reader.pages(),
+        reader.column_statistics_with_sizes(),
+        reader.bloom_may_contain(b"key"),
+    );
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use arbitrary::Arbitrary;
-use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, Int16Array, Int64Array, RecordBatch, UInt32Array};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Int16Array, Int64Array, RecordBatch, UInt32Array,
+};
 use arrow_schema::{Field, Schema};
 use libfuzzer_sys::fuzz_target;
 use pilaster_core::progress::Silent;

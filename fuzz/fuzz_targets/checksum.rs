@@ -19,6 +19,7 @@ fuzz_target!(|pieces: Vec<Vec<u8>>| {
     let whole = pieces.concat();
     let (expected_c, expected) = (bit_by_bit(&whole, 0x82f6_3b78), bit_by_bit(&whole, 0xedb8_8320));
     assert_eq!((crc32c(&whole), crc32(&whole)), (expected_c, expected));
-    let appended = pieces.iter().fold((0, 0), |(c, plain), piece| (crc32c_append(c, piece), crc32_append(plain, piece)));
+    let appended =
+        pieces.iter().fold((0, 0), |(c, plain), piece| (crc32c_append(c, piece), crc32_append(plain, piece)));
     assert_eq!(appended, (expected_c, expected));
 });

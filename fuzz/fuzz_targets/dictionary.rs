@@ -10,7 +10,8 @@ fuzz_target!(|input: (u8, u16, Vec<u8>, Vec<Vec<u8>>)| {
     let _ = dictionary::widen(&bytes, element_size, &mut vec![0; usize::from(count)]);
 
     let mut builder = DictionaryBuilder::new();
-    let codes: Vec<u32> = words.iter().map(|word| builder.get_or_insert(word).expect("a small dictionary").0).collect();
+    let codes: Vec<u32> =
+        words.iter().map(|word| builder.get_or_insert(word).expect("a small dictionary").0).collect();
     for (word, code) in words.iter().zip(&codes) {
         assert_eq!(builder.find(word), Some(*code));
         assert_eq!(builder.word(*code), Some(word.as_slice()));

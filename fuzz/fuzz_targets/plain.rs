@@ -25,7 +25,9 @@ fn check<T: Fixed>(bytes: &[u8], count: usize) {
 
 fuzz_target!(|input: (Vec<u8>, u8)| {
     let (bytes, count) = input;
-    for count in [usize::from(count), bytes.len(), bytes.len() / 2, bytes.len() / 4, bytes.len() / 8, bytes.len() / 16] {
+    for count in
+        [usize::from(count), bytes.len(), bytes.len() / 2, bytes.len() / 4, bytes.len() / 8, bytes.len() / 16]
+    {
         check::<u8>(&bytes, count);
         check::<i16>(&bytes, count);
         check::<u32>(&bytes, count);

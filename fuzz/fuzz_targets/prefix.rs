@@ -16,7 +16,8 @@ fuzz_target!(|input: (u16, u8, Vec<u8>, Vec<Vec<u8>>)| {
     words.iter().for_each(|word| encoder.push(word));
     let (encoded, _) = encoder.finish();
     let (mut values, mut offsets) = (Vec::new(), Vec::new());
-    let used = prefix::decode(&encoded, words.len(), &mut values, &mut offsets, usize::MAX).expect("what was encoded");
+    let used = prefix::decode(&encoded, words.len(), &mut values, &mut offsets, usize::MAX)
+        .expect("what was encoded");
     assert_eq!(used, encoded.len());
     for (word, ends) in words.iter().zip(offsets.windows(2)) {
         assert_eq!(word, &values[ends[0] as usize..ends[1] as usize]);

@@ -12,7 +12,13 @@ use pilaster_redfile::{RedfileReader, RedfileReaderOptions};
 fuzz_target!(|data: &[u8]| {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", data.to_vec()));
     for verify_checksums in [true, false] {
-        let limits = Limits { metadata_bytes: 1 << 16, block_bytes: 1 << 20, decoded_bytes: 1 << 20, depth: 8, ..Limits::default() };
+        let limits = Limits {
+            metadata_bytes: 1 << 16,
+            block_bytes: 1 << 20,
+            decoded_bytes: 1 << 20,
+            depth: 8,
+            ..Limits::default()
+        };
         let options = RedfileReaderOptions::default()
             .with_limits(limits)
             .with_verify_checksums(verify_checksums)
@@ -27,7 +33,8 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         let log = Arc::new(LossLog::new());
-        for batch in reader.scan().rows(rows).row_numbers("row").skip_damage(log).read().into_iter().flatten() {
+        for batch in reader.scan().rows(rows).row_numbers("row").skip_damage(log).read().into_iter().flatten()
+        {
             let _ = batch;
         }
         let _ = (reader.describe(), reader.pages(), reader.column_statistics(), reader.inspect());

@@ -61,6 +61,7 @@ fuzz_target!(|case: Case| {
         .expect("a scan")
         .map(|batch| batch.expect("rows"))
         .collect();
-    let found = arrow_select::concat::concat_batches(&batch.schema(), &batches).expect("batches of one schema");
+    let found =
+        arrow_select::concat::concat_batches(&batch.schema(), &batches).expect("batches of one schema");
     assert_eq!(found, batch);
 });

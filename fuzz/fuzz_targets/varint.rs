@@ -21,7 +21,10 @@ fuzz_target!(|input: (Vec<u8>, u64)| {
     assert_eq!((at, encoded.len()), (encoded.len(), varint::len_u64(value)));
     let signed = value.cast_signed();
     let unsigned = zigzag::encode_i64(signed);
-    assert_eq!((zigzag::decode_i64(unsigned), unsigned / 2), (signed, signed.unsigned_abs() - u64::from(signed < 0)));
+    assert_eq!(
+        (zigzag::decode_i64(unsigned), unsigned / 2),
+        (signed, signed.unsigned_abs() - u64::from(signed < 0))
+    );
     assert_eq!(zigzag::encode_i64(zigzag::decode_i64(value)), value);
     let narrow = value as u32;
     assert_eq!(zigzag::encode_i32(zigzag::decode_i32(narrow)), narrow);
