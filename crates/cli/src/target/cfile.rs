@@ -12,7 +12,7 @@ pub(super) struct CFileArgs {
     #[arg(long, value_name = "CODEC", default_value = "no_compression")]
     cfile_codec: Compression,
 
-    /// Bytes of a CFile block before compression [default: 65536 in a set, 262144 in a single file, as Kudu takes]
+    /// Bytes of a CFile block before compression [default: 8192 numbers or 65536 bytes in a set, 262144 in a single file, as Kudu takes]
     #[arg(long, value_name = "BYTES")]
     cfile_block_size: Option<usize>,
 
