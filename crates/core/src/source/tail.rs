@@ -81,6 +81,12 @@ mod tests {
             assert_eq!(counting.counts().reads, reads);
         }
         assert!(source.read_at(9999..10_001).is_err());
+        // Many at once: from the tail, or with one read of what holds them all.
+        counting.reset();
+        assert_eq!(source.read_many(&[9000..9001, 9500..9600]).unwrap()[1], whole[9500..9600]);
+        assert_eq!(counting.counts().reads, 0);
+        assert_eq!(source.read_many(&[10..20, 9500..9600]).unwrap()[0], whole[10..20]);
+        assert_eq!(counting.counts().reads, 1);
         let small = TailSource::read(Arc::new(MemorySource::new("m", whole)), 20_000).unwrap();
         assert_eq!(small.read_at(0..2).unwrap(), [0, 1].as_slice());
     }

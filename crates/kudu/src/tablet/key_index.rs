@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Error, Result, RowRanges};
 
@@ -11,6 +12,8 @@ use super::schema::KuduColumn;
 use crate::cfile::{CFile, CellCursor, MAX_KEY, MIN_KEY, stored_form};
 use crate::key::{self, KeyPart};
 
+/// What a key takes besides its bytes.
+const KEY_BYTES: u64 = size_of::<Vec<u8>>() as u64;
 /// Rows read at once where keys are made again.
 const STRETCH_ROWS: u64 = 8192;
 
@@ -27,8 +30,10 @@ impl KeyIndex {
     /// Makes the keys again from the columns, which have as many rows each.
     pub fn from_columns(columns: &[(KuduColumn, Arc<CFile>)]) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, file)| file.metadata().num_values);
-        // Made longer as rows are read: how many there are is a footer's word.
+        // Made longer as rows are read: how many there are is a footer's word. And even rows that are there may be more than fit: a few bytes
+        // of runs are millions.
         let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut held = 0u64;
         for (number, (column, file)) in columns.iter().enumerate() {
             let is_last = number.saturating_add(1) == columns.len();
             let part = if is_last { KeyPart::Last } else { KeyPart::NotLast };
@@ -40,12 +45,15 @@ impl KeyIndex {
                 let first = usize::try_from(start).unwrap_or(usize::MAX);
                 if number == 0 {
                     keys.resize_with(first.saturating_add(values.len()), Vec::new);
+                    held = held.saturating_add((values.len() as u64).saturating_mul(KEY_BYTES));
                 }
                 for (index, key) in (0..values.len()).zip(keys.iter_mut().skip(first)) {
                     let stored = stored_form(&values.slice(index, 1), column.data_type.physical())
                         .ok_or_else(|| Error::corrupt("a key", "a null").at(file.name(), 0, "cfile"))?;
                     key::encode(column.data_type, &stored, part, key)?;
+                    held = held.saturating_add(stored.len() as u64);
                 }
+                file.store.limits.record_file(held).at(file.name(), 0, "keys of a rowset")?;
                 start = end;
             }
         }
@@ -117,5 +125,55 @@ impl KeyIndex {
                 Err(row) => (row as u64, false),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int32Array};
+    use arrow_schema::{DataType, Field};
+    use pilaster_core::Limits;
+    use pilaster_core::source::MemorySource;
+
+    use super::*;
+    use crate::cfile::{CFileReaderOptions, CFileWriter, CFileWriterOptions, KuduType};
+
+    fn key_column(limits: Limits) -> (KuduColumn, Arc<CFile>) {
+        let field = Field::new("k", DataType::Int32, false);
+        let mut writer = CFileWriter::try_new(Vec::new(), &field, CFileWriterOptions::default()).unwrap();
+        let array: ArrayRef = Arc::new(Int32Array::from_iter_values(0..20_000));
+        writer.write_array(&array).unwrap();
+        let (bytes, _) = writer.finish().unwrap();
+        let options = CFileReaderOptions::default().with_field(field).with_limits(limits);
+        let file = CFile::open(Arc::new(MemorySource::new("k", bytes)), &options).unwrap();
+        let column = KuduColumn {
+            id: None,
+            name: "k".into(),
+            data_type: KuduType::Int32,
+            is_array: false,
+            is_key: true,
+            is_nullable: false,
+            read_default: None,
+            write_default: None,
+            precision: 0,
+            scale: 0,
+            is_immutable: false,
+            is_auto_incrementing: false,
+            comment: None,
+            is_opaque: false,
+        };
+        (column, Arc::new(file))
+    }
+
+    #[test]
+    fn keys_are_made_again_within_limits() {
+        let keys = KeyIndex::from_columns(&[key_column(Limits::default())]).unwrap();
+        assert_eq!(
+            (keys.rows(), keys.row_of_key(&keys.key_of(12_345).unwrap()).unwrap()),
+            (20_000, (12_345, true))
+        );
+        let small = Limits { record_file_bytes: 100_000, ..Limits::default() };
+        let error = KeyIndex::from_columns(&[key_column(small)]).unwrap_err().to_string();
+        assert!(error.contains("record_file_bytes"), "{error}");
     }
 }
