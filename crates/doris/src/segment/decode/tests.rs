@@ -174,3 +174,17 @@ fn pages_in_every_codec() {
         }
     }
 }
+
+/// A run of four bytes may stand for millions of addresses, each of them sixteen bytes of view and up to fifteen of text.
+#[test]
+fn addresses_are_counted_as_the_text_they_become() {
+    let page = |count: u32| {
+        let mut body = count.to_le_bytes().to_vec();
+        pilaster_encoding::varint::write_u32(&mut body, count << 1);
+        body.extend([1, 2, 3, 4]);
+        decode(&Cell::Ipv4, Encoding::Rle, &body, u64::from(count), 0)
+    };
+    assert_eq!(page(3).unwrap().as_string_view().value(2), "4.3.2.1");
+    let error = page(20_000_000).unwrap_err().to_string();
+    assert!(error.contains("decoded_bytes"), "{error}");
+}
