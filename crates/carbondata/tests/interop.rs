@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,20 +20,15 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use pilaster_carbondata::file::{CarbonFileWriter, CarbonWriterOptions, Compressor, index_file};
 use pilaster_carbondata::table::{CarbonFolderWriter, CarbonTableWriter, CarbonTableWriterOptions, compact};
+use pilaster_testing::real;
 use serde_json::{Value, json};
 use support::random::{self, PATTERNS, flat_types, list, map, structure};
 use support::{Numbers, cells};
 
-/// A script that runs the real thing.
-fn tool(name: &str) -> Command {
-    let tools = std::env::var_os("PILASTER_TOOLS")
-        .map_or_else(|| support::workspace().join("../shared/tools"), PathBuf::from);
-    Command::new(tools.join(name))
-}
-
 /// The rows that the SDK reads in a folder.
 fn sdk_rows(folder: &Path, arguments: &[&str]) -> Result<Vec<Value>, String> {
-    let output = tool("carbondata-accepts").arg(folder).args(arguments).output().unwrap();
+    let mut program = Command::new(real::tools().join("carbondata-accepts"));
+    let output = real::run("carbondata", program.arg(folder).args(arguments)).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_ne!(output.status.code(), Some(2), "the tool did not run: {errors}");
     if !output.status.success() {
@@ -293,7 +288,8 @@ fn spark_rows(table: &Path) -> Vec<String> {
     // Two of them at once take away each other's folders.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let output = tool("carbondata-spark-accepts").arg(table).output().unwrap();
+    let mut program = Command::new(real::tools().join("carbondata-spark-accepts"));
+    let output = real::run("carbondata in spark", program.arg(table)).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "Spark refused: {errors}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -417,9 +413,9 @@ fn without_null_forms(value: Value) -> Value {
 /// The rows that release 1.6 reads in a table, sorted by their text.
 fn old_rows(folder: &Path) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/release_1_6/accepts");
-    let tools = std::env::var_os("PILASTER_TOOLS")
-        .map_or_else(|| support::workspace().join("../shared/tools"), PathBuf::from);
-    let output = Command::new(script).arg(folder).env("PILASTER_TOOLS", tools).output().unwrap();
+    let mut program = Command::new(script);
+    program.arg(folder).env("PILASTER_TOOLS", real::tools());
+    let output = real::run("carbondata 1.6", &mut program).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let text = String::from_utf8(output.stdout).unwrap();

@@ -61,10 +61,7 @@ impl Matrix {
 
     /// Lets Kudu read every file and compares what it prints.
     fn check(&self) {
-        let output = printed::kudu_tool("kudu-accepts-cfile")
-            .args(self.files.iter().map(|file| &file.path))
-            .output()
-            .unwrap();
+        let output = printed::run_kudu("kudu-accepts-cfile", self.files.iter().map(|file| &file.path));
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code().is_some_and(|code| code < 2), "the tool did not run: {errors}");

@@ -15,6 +15,7 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -92,11 +93,10 @@ impl Table {
         }
         let summary = writer.finish().unwrap();
         let out = scratch.path().join("rows");
-        let output = printed::kudu_tool("kudu-accepts-tablet")
-            .args(["--block-manager", manager.dir_type(), "--out"])
-            .args([&out, &folder])
-            .output()
-            .unwrap();
+        let managers: [&OsStr; 3] =
+            ["--block-manager".as_ref(), manager.dir_type().as_ref(), "--out".as_ref()];
+        let arguments = managers.into_iter().chain([out.as_os_str(), folder.as_os_str()]);
+        let output = printed::run_kudu("kudu-accepts-tablet", arguments);
         let said = format!(
             "{what}: {}{}",
             String::from_utf8_lossy(&output.stdout),

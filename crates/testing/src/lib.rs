@@ -1,7 +1,8 @@
-//! What the tests of all crates share: where test files are, bytes as sources, scans as batches.
+//! What the tests of all crates share: where test files are, bytes as sources, scans as batches, real systems.
 #![forbid(unsafe_code)]
 #![allow(clippy::panic, reason = "a test that lacks its files in CI must stop")]
 
+pub mod real;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 

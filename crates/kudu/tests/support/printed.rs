@@ -1,7 +1,8 @@
 //! Values as Kudu's own tools print them, and how those tools are run.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,18 +14,15 @@ use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use pilaster_kudu::cfile::{KuduType, natural_type};
+use pilaster_testing::real;
 
 use super::columns::{Pattern, Recipe, as_bytes};
-use super::workspace;
 
-/// A program that runs the real Kudu, which it keeps in a cache.
-pub fn kudu_tool(name: &str) -> Command {
-    let tools =
-        std::env::var_os("PILASTER_TOOLS").map_or_else(|| workspace().join("../shared/tools"), PathBuf::from);
+/// Runs a program of the real Kudu, which it keeps in a cache.
+pub fn run_kudu<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>) -> Output {
     let cache = PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/kudu");
-    let mut command = Command::new(tools.join(name));
-    command.arg("--cache").arg(cache);
-    command
+    let mut program = Command::new(real::tools().join(name));
+    real::run("kudu", program.arg("--cache").arg(cache).args(arguments)).unwrap()
 }
 
 /// The cells of a column.
