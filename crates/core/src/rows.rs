@@ -51,11 +51,17 @@ impl RowRanges {
         Self::from_iter(both)
     }
 
+    /// The ranges that hold `row` or lie behind it.
+    #[must_use]
+    pub fn from_row(&self, row: u64) -> &[Range<u64>] {
+        let first = self.0.partition_point(|range| range.end <= row);
+        self.0.get(first..).unwrap_or_default()
+    }
+
     /// Those of `rows` that are in the set, counted from the start of `rows`.
     #[must_use]
     pub fn within(&self, rows: &Range<u64>) -> Self {
-        let first = self.0.partition_point(|range| range.end <= rows.start);
-        let touched = self.0.iter().skip(first).take_while(|range| range.start < rows.end);
+        let touched = self.from_row(rows.start).iter().take_while(|range| range.start < rows.end);
         let clipped = touched.map(|range| {
             let end = range.end.min(rows.end).saturating_sub(rows.start);
             range.start.saturating_sub(rows.start)..end

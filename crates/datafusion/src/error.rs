@@ -75,28 +75,9 @@ fn take(error: DataFusionError) -> Result<Error, DataFusionError> {
     }
 }
 
-/// Our error found by reference only: the same kind and place, owned.
+/// Our error found by reference only: the same once more.
 fn copy_of(error: DataFusionError) -> Result<Error, DataFusionError> {
-    let Some(own) = find(&error) else { return Err(error) };
-    let kind = match own.kind() {
-        ErrorKind::Corrupt { expected, found } => {
-            ErrorKind::Corrupt { expected: expected.clone(), found: found.clone() }
-        }
-        ErrorKind::Unsupported { feature } => ErrorKind::Unsupported { feature: feature.clone() },
-        ErrorKind::LimitExceeded { limit, max, found } => {
-            ErrorKind::LimitExceeded { limit, max: *max, found: *found }
-        }
-        ErrorKind::InvalidInput(message) => ErrorKind::InvalidInput(message.clone()),
-        ErrorKind::Io(error) => ErrorKind::Io(std::io::Error::new(error.kind(), error.to_string())),
-        ErrorKind::Arrow(error) => ErrorKind::InvalidInput(error.to_string()),
-        // Kinds that are not known yet keep at least their name.
-        other => ErrorKind::InvalidInput(format!("{other:?}")),
-    };
-    let copy = Error::new(kind);
-    Ok(match own.position() {
-        Some(position) => copy.at(&position.path, position.offset, position.part),
-        None => copy,
-    })
+    find(&error).map(Error::again).ok_or(error)
 }
 
 fn kind_of(error: &DataFusionError) -> ErrorKind {

@@ -126,6 +126,9 @@ fn a_row_with_it_is_given_to_nobody() {
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
         let expected = format!("0000-00-00 in row 1 of column \"{name}\"");
         assert!(error.to_string().contains(&expected), "{error}");
+        let pages = reader.pages().unwrap();
+        let page = pages.iter().find(|page| page.column == name && page.kind == "data page").unwrap();
+        assert_eq!(error.position().map(|at| at.offset), Some(page.offset), "{error}");
         // Where it is left out it does not matter, whatever it is compared with.
         assert_eq!(keys(scan().filter(col(SIGN).eq(lit(0i64)))).unwrap(), [0, 2]);
         assert_eq!(keys(scan().filter(col(name).gt(lit("2024-01-01")))).unwrap(), [2]);

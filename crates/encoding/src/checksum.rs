@@ -9,6 +9,8 @@
 
 use crc_fast::{CrcAlgorithm, Digest};
 
+use crate::error::{DecodeError, Result};
+
 /// The checksum of `bytes`.
 ///
 /// ```
@@ -17,6 +19,18 @@ use crc_fast::{CrcAlgorithm, Digest};
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
+}
+
+/// Refuses `bytes` with another checksum than the stored one.
+///
+/// # Errors
+/// With both checksums.
+pub fn check_crc32c(bytes: &[u8], stored: u32) -> Result<()> {
+    let computed = crc32c(bytes);
+    if computed == stored {
+        return Ok(());
+    }
+    Err(DecodeError::new(0, format!("checksum {stored:08x}"), format!("bytes with checksum {computed:08x}")))
 }
 
 /// The checksum of what `crc` is the checksum of, followed by `bytes`.
@@ -54,6 +68,13 @@ const fn low_half(crc: u64) -> u32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn another_checksum_is_refused_with_both() {
+        assert_eq!(check_crc32c(b"123456789", 0xe306_9283), Ok(()));
+        let error = check_crc32c(b"123456789", 0x0306_9283).unwrap_err();
+        assert_eq!(error, DecodeError::new(0, "checksum 03069283", "bytes with checksum e3069283"));
+    }
 
     #[test]
     fn known_values() {

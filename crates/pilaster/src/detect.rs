@@ -14,8 +14,8 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 const PARQUET_ENCRYPTED_MAGIC: &[u8] = b"PARE";
 const ARROW_MAGIC: &[u8] = b"ARROW1";
 const ARROW_CONTINUATION: &[u8] = &[0xff; 4];
-/// A CFile ends with its magic and a length of four bytes.
-const CFILE_TAIL_BYTES: u64 = 12;
+/// A CFile ends with its magic and a length of four bytes, a Doris segment with a length, a checksum and its magic.
+const TAIL_BYTES: u64 = 12;
 const REDFILE_MAGIC: &[u8] = b"RED1";
 const CFILE_MAGICS: [&[u8]; 2] = [b"kuducfl2", b"kuducfil"];
 /// A Doris segment ends with it, and has none at its start.
@@ -105,7 +105,7 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
         return Err(Error::unsupported("parquet with an encrypted footer").at(name, 0, ""));
     }
     // A damaged first page can hide the magic at the start; the one at the end is still there.
-    let tail = source.read_at(size.saturating_sub(CFILE_TAIL_BYTES)..size)?;
+    let tail = source.read_at(size.saturating_sub(TAIL_BYTES)..size)?;
     if tail.ends_with(PARQUET_MAGIC) && size > 12 {
         return Ok(Format::Parquet);
     }
@@ -115,10 +115,10 @@ pub fn detect(source: &dyn Source) -> Result<Format> {
     if tail.ends_with(ARROW_MAGIC) && size > 16 {
         return Ok(Format::ArrowFile);
     }
-    if size > CFILE_TAIL_BYTES && CFILE_MAGICS.iter().any(|magic| tail.starts_with(magic)) {
+    if size > TAIL_BYTES && CFILE_MAGICS.iter().any(|magic| tail.starts_with(magic)) {
         return Ok(Format::CFile);
     }
-    if tail.ends_with(SEGMENT_MAGIC) && size >= CFILE_TAIL_BYTES {
+    if tail.ends_with(SEGMENT_MAGIC) && size >= TAIL_BYTES {
         return Ok(Format::DorisSegment);
     }
     if head.starts_with(CARBONDATA_HEAD) && (ends_with_offset(&tail, size) || name.ends_with(".carbondata")) {

@@ -10,7 +10,6 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, FieldRef, Fields};
 use arrow_select::take::take;
-use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::{Error, Limits, Result, RowRanges, fitting};
 
@@ -43,7 +42,6 @@ pub(crate) struct RepeatedCursor {
     /// About what an item costs in memory, for refusing rows of absurdly many.
     item_bytes: u64,
     limits: Limits,
-    name: String,
 }
 
 /// Where the items of a stretch of rows lie.
@@ -103,7 +101,6 @@ impl Repeated {
             items: self.items,
             item_bytes,
             limits: self.offsets.shape.limits.clone(),
-            name: self.offsets.name().to_string(),
         }
     }
 
@@ -120,21 +117,15 @@ impl RepeatedCursor {
             return Ok(Items { range: 0..0, offsets: OffsetBuffer::new_empty() });
         };
         let refuse = |expected: String| {
-            Error::corrupt(expected, format!("items {first}..{last} in rows {rows:?}")).at(
-                &self.name,
-                0,
-                "segment offsets column",
-            )
+            let error = Error::corrupt(expected, format!("items {first}..{last} in rows {rows:?}"));
+            self.offsets.at_page_of(rows.start, error)
         };
         if last > self.items {
             return Err(refuse(format!("offsets up to {}", self.items)));
         }
         let items = last.saturating_sub(first);
-        fitting::check_bytes(items.saturating_mul(self.item_bytes), &self.limits).at(
-            &self.name,
-            0,
-            "segment offsets column",
-        )?;
+        fitting::check_bytes(items.saturating_mul(self.item_bytes), &self.limits)
+            .map_err(|error| self.offsets.at_page_of(rows.start, error))?;
         let relative = starts
             .iter()
             .map(|start| i32::try_from(start.saturating_sub(first)))
@@ -180,6 +171,22 @@ fn read_nulls(nulls: &mut PageCursor, rows: Range<u64>) -> Result<Option<NullBuf
 }
 
 impl Cursor {
+    /// Says that an error came from the first page that has something of `row`; as it was, if no page has.
+    fn at_page_of(&self, row: u64, error: Error) -> Error {
+        match self {
+            Self::Paged(cursor) => cursor.at_page_of(row, error),
+            Self::List(shared, ..) | Self::Map(shared, ..) => shared.offsets.at_page_of(row, error),
+            Self::Struct(_, columns, nulls) => match (nulls, columns.first()) {
+                (Some(nulls), _) => nulls.at_page_of(row, error),
+                (None, Some(first)) => first.at_page_of(row, error),
+                (None, None) => error,
+            },
+            Self::Variant(cursor) => cursor.at_page_of(row, error),
+            Self::Constant(_) => error,
+            Self::Cast(inner, _) => inner.at_page_of(row, error),
+        }
+    }
+
     /// The values of `rows`.
     pub fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
         match self {
@@ -194,9 +201,9 @@ impl Cursor {
                 let items = shared.locate(rows.clone())?;
                 let nulls = shared.nulls(rows)?;
                 let keys = columns.0.read_inside(items.range.clone())?;
-                if keys.null_count() > 0 {
-                    let feature = "a MAP with a null key, which Arrow has no form for";
-                    return Err(Error::unsupported(feature).at(&shared.name, 0, "segment map column"));
+                if let Some(null) = keys.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
+                    let error = Error::unsupported("a MAP with a null key, which Arrow has no form for");
+                    return Err(columns.0.at_page_of(items.range.start.saturating_add(null as u64), error));
                 }
                 let values = columns.1.read_inside(items.range)?;
                 let DataType::Struct(fields) = field.data_type() else {
@@ -290,11 +297,15 @@ pub(crate) struct FileCursor {
 
 impl FileCursor {
     fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
-        self.cursor.read_form(rows, form).map_err(|error| error.at(self.store.name(), 0, "segment column"))
+        let first = rows.start;
+        self.cursor.read_form(rows, form).map_err(|error| self.at_page_of(first, error))
     }
-}
 
-impl FileCursor {
+    /// Says where a value of `row` lies, or at least in which file, where it has no page: its column is not stored.
+    fn at_page_of(&self, row: u64, error: Error) -> Error {
+        self.cursor.at_page_of(row, error).at(self.store.name(), 0, "segment column")
+    }
+
     /// The rows of `rows` that cannot be read: by halves, because most can.
     fn find_unreadable(&mut self, rows: Range<u64>, damages: &mut Vec<Damage>) {
         let Err(error) = self.read_form(rows.clone(), Form::Wanted) else { return };
@@ -322,11 +333,7 @@ impl ColumnCursor for FileCursor {
     }
 
     fn refuse_placeholder(&self, column: &str, row: u64) -> Error {
-        zero_date::refuse(&format!(" in row {row} of column \"{column}\"")).at(
-            self.store.name(),
-            0,
-            "segment column",
-        )
+        self.at_page_of(row, zero_date::refuse(&format!(" in row {row} of column \"{column}\"")))
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {

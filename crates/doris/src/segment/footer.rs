@@ -10,7 +10,7 @@
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
-use pilaster_encoding::checksum::crc32c;
+use pilaster_encoding::checksum::check_crc32c;
 
 use super::column_meta::{ColumnMeta, IndexedColumnMeta};
 use super::page::PagePointer;
@@ -93,7 +93,7 @@ impl SegmentMetadata {
         limits.metadata(u64::from(length)).at(name, footer_start, FOOTER_PART)?;
         let message = source.read_at(footer_start..tail_start)?;
         if verify_checksums {
-            check_crc(&message, checksum).at(name, footer_start, FOOTER_PART)?;
+            check_crc32c(&message, checksum).at(name, footer_start, FOOTER_PART)?;
         }
         let footer: SegmentFooterPb =
             messages::parse(&message, "SegmentFooterPB").at(name, footer_start, FOOTER_PART)?;
@@ -204,13 +204,4 @@ fn parse_tail(tail: &Bytes) -> Result<(u32, u32)> {
         return Err(Error::corrupt("\"D0R1\" as the last bytes", format!("\"{}\"", magic.escape_ascii())));
     }
     Ok((word(0), word(4)))
-}
-
-/// Compares a stored CRC-32C.
-pub(crate) fn check_crc(bytes: &[u8], stored: u32) -> Result<()> {
-    let computed = crc32c(bytes);
-    if computed != stored {
-        return Err(Error::corrupt(format!("checksum {stored:#010x}"), format!("{computed:#010x}")));
-    }
-    Ok(())
 }

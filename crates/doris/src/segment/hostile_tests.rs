@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, Int32Array, ListArray, RecordBatch, StringArray};
 use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
 use pilaster_core::{Dataset, ErrorKind, Limits, Predicate, VerifyDepth, col, lit};
@@ -308,4 +309,30 @@ fn numbers_that_nobody_knows_are_unsupported() {
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
+}
+
+#[test]
+fn items_that_are_not_there_are_said_of_the_page_that_asks_for_them() {
+    let json = br#"{"keys_type": "DUP_KEYS", "columns": [
+        {"unique_id": 0, "name": "k", "type": "INT", "is_key": true},
+        {"unique_id": 1, "name": "list", "type": "ARRAY", "children": [
+            {"unique_id": 2, "name": "item", "type": "INT", "is_nullable": true}]}]}"#;
+    let schema = Arc::new(TabletSchema::parse_json(json).unwrap());
+    let keys: ArrayRef = Arc::new(Int32Array::from_iter_values(0..ROWS));
+    let lists = (0..ROWS).map(|row| Some([Some(row), None]));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
+    let options = SegmentWriteOptions::default().with_page_bytes(4096);
+    let mut writer = SegmentWriter::try_new(Vec::new(), &schema, &options).unwrap();
+    writer.write(&RecordBatch::try_from_iter([("k", keys), ("list", lists)]).unwrap()).unwrap();
+    let sound = writer.finish().unwrap().0;
+    let lying = with_footer(&sound, |footer| footer.columns[1].children_columns[0].num_rows = Some(1));
+    let options = SegmentReaderOptions::default().with_schema(Some(schema));
+    let reader =
+        SegmentReader::open_with_options(Arc::new(MemorySource::new("file", lying)), &options).unwrap();
+    let error = rows(&reader, &col("k").is_not_null()).unwrap_err();
+    assert!(error.to_string().contains("expected offsets up to 1, found items 0.."), "{error}");
+    let at = error.position().unwrap();
+    let pages = reader.pages().unwrap();
+    let page = pages.iter().find(|page| page.offset == at.offset).unwrap();
+    assert!(page.column.starts_with("list"), "{error} is said of a page of {}", page.column);
 }

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use pilaster_core::buffers::BlockBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_encoding::checksum::check_crc32c;
 
-use super::footer::check_crc;
 use super::index_pages::IndexPages;
 use super::types::Compression;
 use crate::messages::{self, PageFooterPb, PagePointerPb, required};
@@ -156,7 +156,7 @@ impl PageStore {
         let cut = || Error::corrupt("a page footer", format!("a page of {} bytes", stored.len()));
         let (checked, checksum) = stored.split_last_chunk::<4>().ok_or_else(cut)?;
         if self.verify_checksums {
-            check_crc(checked, u32::from_le_bytes(*checksum))?;
+            check_crc32c(checked, u32::from_le_bytes(*checksum))?;
         }
         let (rest, footer_bytes) = checked.split_last_chunk::<4>().ok_or_else(cut)?;
         let footer_bytes = u32::from_le_bytes(*footer_bytes) as usize;

@@ -110,6 +110,11 @@ impl PageCursor {
         pieces.join(&column.shape.cell.arrow())
     }
 
+    /// Says that an error came from the page of `row`.
+    pub fn at_page_of(&self, row: u64, error: Error) -> Error {
+        self.column.at_page_of(row, error)
+    }
+
     /// For a column of offsets: where the items of each of `rows` begin, and where those of the last end.
     pub fn read_offsets(&mut self, rows: Range<u64>) -> Result<Vec<u64>> {
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
@@ -128,16 +133,15 @@ impl PageCursor {
                 .map_err(|error| column.at_page_of(first_row, error))?;
             let values = values
                 .as_primitive_opt::<UInt64Type>()
-                .ok_or_else(|| Error::corrupt("offsets of type UNSIGNED_BIGINT", values.data_type()))?;
+                .ok_or_else(|| Error::corrupt("offsets of type UNSIGNED_BIGINT", values.data_type()))
+                .map_err(|error| column.at_page_of(first_row, error))?;
             starts.extend_from_slice(values.values().get(..range.len()).unwrap_or_default());
             end = match (with_next.end > until, values.values().last(), page.next_item) {
                 (true, Some(next), _) => *next,
                 (_, _, Some(next)) => next,
                 _ => {
-                    return Err(Error::corrupt(
-                        "the end of the last row's items",
-                        "a page footer without it",
-                    ));
+                    let error = Error::corrupt("the end of the last row's items", "a page footer without it");
+                    return Err(column.at_page_of(first_row, error));
                 }
             };
         }
@@ -145,11 +149,8 @@ impl PageCursor {
             starts.push(end);
         }
         if starts.windows(2).any(|pair| matches!(pair, [start, end] if start > end)) {
-            return Err(Error::corrupt("offsets that ascend", format!("others in rows {rows:?}")).at(
-                self.column.name(),
-                self.column.tree.map_or(0, |tree| tree.root.offset),
-                PageKind::Data.part(),
-            ));
+            let error = Error::corrupt("offsets that ascend", format!("others in rows {rows:?}"));
+            return Err(self.at_page_of(rows.start, error));
         }
         Ok(starts)
     }
@@ -190,8 +191,7 @@ impl PageCursor {
 
     /// Fetches the page `number` and those after it that are sure to be wanted, in few reads.
     fn fetch_ahead(&mut self, number: usize, row: u64) -> Result<()> {
-        let at = self.wanted.as_slice().partition_point(|range| range.end <= row);
-        let wanted = self.wanted.as_slice().get(at..).unwrap_or_default();
+        let wanted = self.wanted.from_row(row);
         if wanted.first().is_none_or(|range| !range.contains(&row)) {
             return Ok(());
         }

@@ -196,6 +196,11 @@ impl VariantCursor {
         }
     }
 
+    /// Says that an error came from the page of `row` of the root column.
+    pub fn at_page_of(&self, row: u64, error: Error) -> Error {
+        self.root.at_page_of(row, error)
+    }
+
     pub fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
         let roots = self.root.read(rows.clone(), Form::Wanted)?;
         let roots =

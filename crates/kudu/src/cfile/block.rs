@@ -12,8 +12,9 @@ use bytes::Bytes;
 use pilaster_core::buffers::BlockBuffer;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_encoding::checksum::check_crc32c;
 
-use super::metadata::{BlockPointer, CFileMetadata, CHECKSUM_BYTES, Version, check_crc};
+use super::metadata::{BlockPointer, CFileMetadata, CHECKSUM_BYTES, Version};
 
 /// Kudu refuses a compressed block that grows larger.
 pub(crate) const MAX_UNCOMPRESSED_BYTES: u64 = 16 << 20;
@@ -70,7 +71,7 @@ impl BlockStore {
             let tail = body.split_off(at);
             if self.verify_checksums {
                 let stored = tail.first_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four));
-                check_crc(&body, stored)?;
+                check_crc32c(&body, stored)?;
             }
         }
         match self.metadata.compression.codec() {

@@ -124,7 +124,9 @@ impl CellCursor {
         };
         self.current = None;
         if let Some(map) = &self.salvage {
-            let located = map.iter().map(|(located, _)| located).find(|located| located.rows.contains(&row));
+            let at = map.partition_point(|(located, _)| located.rows.end <= row);
+            let located =
+                map.get(at).map(|(located, _)| located).filter(|located| located.rows.contains(&row));
             let pointer = located.map(|located| located.pointer).ok_or_else(|| self.past_the_end(row))?;
             return self.decode_block(pointer, row);
         }
@@ -173,11 +175,10 @@ impl CellCursor {
 
     /// Fetches the block under `cursor` and those after it that are sure to be wanted, in few reads.
     fn fetch_ahead(&mut self, cursor: &IndexCursor, row: u64) -> Result<()> {
-        let Some(until) =
-            self.wanted.as_slice().iter().find(|range| range.contains(&row)).map(|range| range.end)
-        else {
+        let Some(range) = self.wanted.from_row(row).first().filter(|range| range.contains(&row)) else {
             return Ok(());
         };
+        let until = range.end;
         let file = Arc::clone(&self.file);
         let Some(tree) = &file.positional else { return Ok(()) };
         let (mut cursor, mut bytes, mut pointers) = (cursor.clone(), 0u64, Vec::new());

@@ -114,7 +114,10 @@ impl CFile {
             reads_header: true,
             limits: self.store.limits.clone(),
         };
-        Self::open(Arc::clone(&self.store.source), &options)
+        // Its end is in memory already.
+        let source = Arc::clone(&self.store.source);
+        let metadata = CFileMetadata::read(source.as_ref(), &options)?;
+        Self::with_metadata(source, metadata, &options)
     }
 
     pub fn with_metadata(

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
-use pilaster_encoding::checksum::crc32c;
+use pilaster_encoding::checksum::check_crc32c;
 use prost::Message;
 
 use super::file::CFileReaderOptions;
@@ -185,7 +185,11 @@ impl CFileMetadata {
         if has_checksums {
             blocks_end = footer_start.saturating_sub(CHECKSUM_BYTES);
             if verify_checksums {
-                check_crc(&stored.covered, stored.checksum).at(name, blocks_end, "cfile footer checksum")?;
+                check_crc32c(&stored.covered, stored.checksum).at(
+                    name,
+                    blocks_end,
+                    "cfile footer checksum",
+                )?;
             }
         }
         let (version, header, blocks_start) = if options.reads_header {
@@ -416,7 +420,7 @@ fn read_header(
         whole.slice(..whole.len().saturating_sub(usize::try_from(checksum_bytes).unwrap_or_default()));
     if has_checksums && verify_checksums {
         let stored = whole.last_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four));
-        check_crc(&covered, stored).at(name, covered.len() as u64, "cfile header checksum")?;
+        check_crc32c(&covered, stored).at(name, covered.len() as u64, "cfile header checksum")?;
     }
     let message = covered.get(12..).unwrap_or_default();
     let header = proto::parse(message, "CFileHeaderPB").at(name, MAGIC_AND_LENGTH_BYTES, "cfile header")?;
@@ -444,15 +448,6 @@ pub(crate) fn parse_header_start(name: &str, head: &[u8]) -> Result<(Version, u3
         ));
     }
     Ok((version, length))
-}
-
-/// Compares a stored checksum with that of the bytes it covers.
-pub(crate) fn check_crc(covered: &[u8], stored: u32) -> Result<()> {
-    let computed = crc32c(covered);
-    if computed == stored {
-        return Ok(());
-    }
-    Err(Error::corrupt(format!("checksum {stored:08x}"), format!("bytes with checksum {computed:08x}")))
 }
 
 fn printable(bytes: &[u8]) -> String {

@@ -13,7 +13,7 @@
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
-use pilaster_encoding::checksum::{crc32c, crc32c_append};
+use pilaster_encoding::checksum::{check_crc32c, crc32c, crc32c_append};
 use prost::Message;
 
 use crate::messages::ContainerSupHeaderPb;
@@ -198,15 +198,13 @@ fn record_v2(bytes: &Bytes, at: usize) -> Step {
     }
     let end = 8usize.saturating_add(length as usize);
     let (Some(message), Some(stored)) = (rest.get(8..end), word(end)) else { return Step::Incomplete };
-    let computed = crc32c(message);
+    let checked = check_crc32c(message, stored);
     let next = at.saturating_add(end).saturating_add(4);
     let message = rest.slice(8..end);
-    if computed == stored {
-        return Step::Record(message, next);
+    match checked {
+        Ok(()) => Step::Record(message, next),
+        Err(error) => Step::Damaged(error.into(), message, next),
     }
-    let error =
-        Error::corrupt(format!("checksum {stored:08x}"), format!("a message with checksum {computed:08x}"));
-    Step::Damaged(error, message, next)
 }
 
 fn record_v1(bytes: &Bytes, at: usize) -> Step {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
 use pilaster_core::{Error, ErrorKind, Limits, Result, Source};
-use pilaster_encoding::checksum::crc32c;
+use pilaster_encoding::checksum::{check_crc32c, crc32c};
 
 use crate::cfile::Compression;
 use crate::fs::FilePool;
@@ -412,13 +412,7 @@ impl EntryReader<'_> {
         let payload = self.bytes.get(start..end).filter(|_| end <= self.end).ok_or_else(|| {
             Error::corrupt(format!("an entry of {} bytes", header.stored), "the end of the segment")
         })?;
-        let computed = crc32c(payload);
-        if computed != header.crc {
-            return Err(Error::corrupt(
-                format!("checksum {:08x}", header.crc),
-                format!("an entry with checksum {computed:08x}"),
-            ));
-        }
+        check_crc32c(payload, header.crc)?;
         let decompressed;
         let message = match self.compression.codec() {
             Some(codec) if self.form == Form::New => {

@@ -29,7 +29,7 @@ pub(crate) struct Lists {
     /// First element of each cell, and the end of the last.
     starts: Vec<i32>,
     cells: BooleanBuffer,
-    elements: std::sync::Mutex<Validity>,
+    elements: Validity,
     values: Box<Values>,
     limits: Limits,
 }
@@ -62,7 +62,7 @@ impl BlockShape {
         let lists = Lists {
             starts,
             cells: cell_mask,
-            elements: element_bits.into(),
+            elements: element_bits,
             values: Box::new(values),
             limits: self.limits.clone(),
         };
@@ -109,7 +109,7 @@ impl BlockShape {
 
 impl Lists {
     /// The cells `range` as a list array; `target` is the way of the elements, `target.arrow` the list.
-    pub fn read(&self, range: Range<usize>, target: &Target) -> Result<ArrayRef> {
+    pub fn read(&mut self, range: Range<usize>, target: &Target) -> Result<ArrayRef> {
         let starts = self
             .starts
             .get(range.start..range.end.saturating_add(1))
@@ -123,10 +123,7 @@ impl Lists {
             (element_rows.len() as u64).saturating_mul(target.element_bytes()),
             &self.limits,
         )?;
-        let (nulls, dense) = {
-            let mut elements = self.elements.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            elements.read(element_rows)
-        };
+        let (nulls, dense) = self.elements.read(element_rows);
         let elements = read_values(&self.values, dense, nulls, Form::Wanted, target)?;
         let offsets: Vec<i32> = starts.iter().map(|start| start.wrapping_sub(first)).collect();
         let nulls = NullBuffer::new(self.cells.slice(range.start, range.len()));

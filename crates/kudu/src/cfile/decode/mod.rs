@@ -146,7 +146,7 @@ impl DecodedBlock {
         if range.end > self.rows || range.start > range.end {
             return Err(Error::invalid(format!("rows {range:?} of a block of {} rows", self.rows)));
         }
-        if let Values::Lists(lists) = &self.values {
+        if let Values::Lists(lists) = &mut self.values {
             return lists.read(range, target);
         }
         let (nulls, dense) = validity::read(self.validity.as_mut(), range.clone());
