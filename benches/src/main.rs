@@ -43,7 +43,7 @@ struct Arguments {
     /// Codecs to measure with.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none,lz4")]
     codec: Vec<Codec>,
-    /// Only these operations: write, full-scan, key-range or the name of a column.
+    /// Only these operations: write, full-scan, key-range, equal-text or the name of a column.
     #[arg(long, value_delimiter = ',')]
     operations: Option<Vec<Operation>>,
     /// Repetitions in each process, at least; the fastest counts.

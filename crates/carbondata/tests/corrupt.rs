@@ -53,7 +53,7 @@ fn exercise(bytes: Vec<u8>) {
         let _ = file.verify(VerifyDepth::Values, &Silent);
         let _ = file.describe();
         let _ = file.pages();
-        let _ = file.column_statistics();
+        let _ = (file.column_statistics(), file.column_statistics_with_sizes());
     }
 }
 
@@ -145,7 +145,12 @@ fn an_index_of_old_versions_that_boasts_is_refused() {
                     assert_eq!(batches(table.scan().skip_damage(Arc::clone(&log))).unwrap(), []);
                     assert!(!log.is_empty());
                     assert!(!table.verify(VerifyDepth::Footer, &Silent).unwrap().is_sound());
-                    let _ = (table.describe(), table.pages(), table.column_statistics(), table.partitions());
+                    let _ = (
+                        table.describe(),
+                        table.pages(),
+                        table.column_statistics_with_sizes(),
+                        table.partitions(),
+                    );
                 }
                 Err(error) => {
                     assert!(rows > most, "{error}");

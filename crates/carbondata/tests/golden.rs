@@ -54,7 +54,14 @@ fn check(files: &[GoldenFile]) -> (usize, usize) {
         assert_eq!(report.findings, [], "{}", golden.case);
         assert_eq!(report.rows, file_rows as u64);
         file.describe().unwrap();
-        assert_eq!(file.column_statistics().unwrap().len(), file.schema().fields().len());
+        let (planned, asked) =
+            (file.column_statistics().unwrap(), file.column_statistics_with_sizes().unwrap());
+        assert_eq!(planned.len(), file.schema().fields().len());
+        for (planned, asked) in planned.iter().zip(&asked) {
+            assert_eq!((planned.bytes, &planned.min, &planned.max), (asked.bytes, &asked.min, &asked.max));
+            assert!(planned.encodings.is_empty());
+            assert_eq!(asked.encodings.is_empty(), file_rows == 0, "{}", golden.case);
+        }
         let recovered = CarbonFileReader::recover(source(&golden.data), &Default::default()).unwrap();
         assert_eq!(recovered.row_count(), file.row_count(), "{}", golden.case);
         assert_eq!(batches(recovered.scan()).unwrap(), batches(file.scan()).unwrap(), "{}", golden.case);

@@ -56,7 +56,11 @@ impl OutputArgs {
     pub(crate) fn write(&self, batches: BatchReader, total: Option<u64>, words: &Words) -> Result<u64> {
         let format = self.format()?;
         let is_on_screen = self.output.is_none() && io::stdout().is_terminal();
-        let batches = if is_on_screen { batches } else { words.watch("write", batches, total) };
+        // On the screen the rows themselves show that work goes on, once there are any.
+        let batches = match is_on_screen {
+            true => words.await_first("read", batches),
+            false => words.watch("write", batches, total),
+        };
         match &self.output {
             Some(path) => write_file(batches, format, path),
             None => write_stdout(batches, format),

@@ -70,6 +70,13 @@ impl Words {
         work()
     }
 
+    /// The same rows, the first of which are there already: until they are, all that can be shown is that work goes on.
+    pub(crate) fn await_first(self, what: &'static str, mut rows: BatchReader) -> BatchReader {
+        let schema = rows.schema();
+        let first = self.during(what, || rows.next());
+        Box::new(RecordBatchIterator::new(first.into_iter().chain(rows), schema))
+    }
+
     /// Rows that move a bar as they are taken.
     pub(crate) fn watch(self, what: &'static str, rows: BatchReader, total: Option<u64>) -> BatchReader {
         if !self.is_watched() {

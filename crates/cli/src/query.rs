@@ -35,7 +35,7 @@ pub(crate) fn run(
             {
                 print_plan(batches)?
             }
-            _ => output.write(first_awaited(batches, words), None, words)?,
+            _ => output.write(words.await_first("query", batches), None, words)?,
         };
         done(rows, started.elapsed());
     }
@@ -54,18 +54,11 @@ fn copied(session: &SqlSession, copy: CopyTo, words: &Words) -> Result<BatchRead
         let message = format!("COPY needs a file name or STORED AS that says one of: {}", formats.join(", "));
         Error::invalid(message).at(&copy.target, 0, "")
     })?;
-    let batches = words.watch("copy", first_awaited(session.execute(copy.query)?, words), None);
+    let batches = words.watch("copy", words.await_first("query", session.execute(copy.query)?), None);
     let rows = write_file(batches, format, target)?;
     let count = RecordBatch::try_from_iter([("count", Arc::new(UInt64Array::from(vec![rows])) as ArrayRef)])?;
     let schema = count.schema();
     Ok(Box::new(RecordBatchIterator::new([Ok(count)], schema)))
-}
-
-/// The same batches, the first of which is there already: until it is, all that can be shown is that the query runs.
-fn first_awaited(mut batches: BatchReader, words: &Words) -> BatchReader {
-    let schema = batches.schema();
-    let first = words.during("query", || batches.next());
-    Box::new(RecordBatchIterator::new(first.into_iter().chain(batches), schema))
 }
 
 fn is_read_by_people(output: &OutputArgs) -> Result<bool> {

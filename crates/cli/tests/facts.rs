@@ -41,6 +41,19 @@ snapshots! {
     verify_as_json: ["verify", "--json", "broken/cut.parquet"];
     verify_of_a_missing_file: ["verify", "nobody.parquet"];
     verify_without_checksums: ["verify", "--no-checksums", "people.parquet"];
+    schema_of_a_missing_file: ["schema", "nobody.parquet"];
+    meta_of_a_missing_file: ["meta", "nobody.parquet"];
+    stats_of_a_missing_file: ["stats", "nobody.parquet"];
+    tree_of_a_missing_file: ["tree", "nobody.parquet"];
+    pages_of_a_missing_file: ["pages", "nobody.parquet"];
+    head_of_a_missing_file: ["head", "nobody.parquet"];
+    tail_of_a_missing_file: ["tail", "nobody.parquet"];
+    sample_of_a_missing_file: ["sample", "nobody.parquet"];
+    count_of_a_missing_file: ["count", "nobody.parquet"];
+    tree_as_json: ["tree", "--json", "people.parquet"];
+    verify_of_the_footer: ["verify", "--depth", "footer", "people.parquet", "broken"];
+    salvage_of_a_missing_file: ["salvage", "nobody.parquet", "saved.parquet"];
+    completions_for_fish: ["completions", "fish"];
     completions_for_an_unknown_shell: ["completions", "tcsh"];
 }
 

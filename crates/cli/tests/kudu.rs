@@ -79,6 +79,49 @@ fn what_a_cfile_says_of_itself() {
     snapshot("cfile_stats", &["stats", file]);
     snapshot("cfile_one_row", &["cat", "--rows", "2..3", "-f", "jsonl", file]);
     snapshot("cfile_verify", &["verify", "--depth", "values", file]);
+    snapshot("cfile_verify_footer", &["verify", "--depth", "footer", file]);
+    snapshot("cfile_ls", &["ls", file]);
+    snapshot("cfile_count", &["count", file]);
+    snapshot("cfile_head", &["head", "-n", "2", "-f", "jsonl", file]);
+    snapshot("cfile_tail", &["tail", "-n", "2", "-f", "jsonl", file]);
+    snapshot("cfile_sample", &["sample", "-n", "2", "--seed", "7", "-f", "jsonl", file]);
+    snapshot("cfile_sql", &["sql", &format!("SELECT count(*), count(value) FROM '{file}'")]);
+    snapshot("cfile_convert", &["convert", file, "rows.parquet"]);
+    snapshot("cfile_tree_json", &["tree", "--json", file]);
+}
+
+#[test]
+fn a_wrong_checksum_is_refused_unless_checksums_are_off() {
+    let folder = folder();
+    let original = "kudu/cfiles/zlib-decimal.cfile";
+    let run = |args: &[&str]| folder.run(args).output().unwrap();
+    let pages: serde_json::Value =
+        serde_json::from_slice(&run(&["pages", "--json", original]).stdout).unwrap();
+    let page = pages.as_array().unwrap().iter().find(|page| page["rows"].is_u64()).unwrap();
+    let end = usize::try_from(page["offset"].as_u64().unwrap() + page["bytes"].as_u64().unwrap()).unwrap();
+    let mut bytes = std::fs::read(folder.path(original)).unwrap();
+    // The last byte of a block is one of its checksum.
+    bytes[end - 1] ^= 1;
+    std::fs::write(folder.path("checksum.cfile"), bytes).unwrap();
+    assert_eq!(run(&["cat", "checksum.cfile"]).status.code(), Some(1));
+    let read = run(&["cat", "--no-checksums", "checksum.cfile"]);
+    assert_eq!(read.status.code(), Some(0));
+    assert_eq!(read.stdout, run(&["cat", original]).stdout);
+    assert!(!read.stdout.is_empty());
+}
+
+#[test]
+fn cfiles_join_with_other_formats() {
+    let folder = folder();
+    folder.convert("people.parquet", "people.arrow");
+    folder.convert("people.parquet", "people.jsonl");
+    let set =
+        folder.run(&["-q", "convert", "-f", "cfile-set", "people.parquet", "people-set"]).status().unwrap();
+    assert!(set.success());
+    let sql = "SELECT a.id, b.name, c.score, d.name AS again, e.id AS csv \
+               FROM 'people-set' a JOIN 'people.arrow' b ON a.id = b.id JOIN 'people.jsonl' c ON a.id = c.id \
+               JOIN 'people.parquet' d ON a.id = d.id JOIN 'people.csv' e ON a.id = e.id ORDER BY a.id";
+    settings().bind(|| assert_cmd_snapshot!("cfile_joins", folder.run(&["sql", "-f", "csv", sql])));
 }
 
 #[test]

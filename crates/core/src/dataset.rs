@@ -106,8 +106,8 @@ pub trait Dataset: Send + Sync + Debug {
     /// If a structure cannot be read.
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>>;
 
-    /// As [`Dataset::column_statistics`], with sizes that only the blocks themselves tell: a little of each is read. For people who
-    /// ask for them, not for the planning of queries.
+    /// As [`Dataset::column_statistics`], with sizes, encodings and codecs that only the blocks themselves tell: a little of each is
+    /// read. For people who ask for them, not for the planning of queries.
     ///
     /// # Errors
     /// If a structure cannot be read.

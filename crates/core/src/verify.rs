@@ -18,7 +18,7 @@ pub enum VerifyDepth {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Odd, but no row is touched.
     Warning,
@@ -27,7 +27,7 @@ pub enum Severity {
 }
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,

@@ -193,12 +193,19 @@ impl Dataset for FilteredDataset {
 
     /// Sizes and encodings; of the values nothing is known once rows are taken away.
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        let mut columns = self.inner.column_statistics()?;
-        for column in &mut columns {
-            (column.min, column.max, column.nulls) = (None, None, None);
-        }
-        Ok(columns)
+        self.inner.column_statistics().map(without_values)
     }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        self.inner.column_statistics_with_sizes().map(without_values)
+    }
+}
+
+fn without_values(mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+    for column in &mut columns {
+        (column.min, column.max, column.nulls) = (None, None, None);
+    }
+    columns
 }
 
 /// Where the columns of `request` stand in the batches of `inner`, which has more columns before the row numbers.

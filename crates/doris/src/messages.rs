@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-pub(crate) use pilaster_core::protobuf::{parse, required};
+pub(crate) use pilaster_core::protobuf::{count_nested, parse, required};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SegmentFooterPb {

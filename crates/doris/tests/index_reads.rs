@@ -13,69 +13,42 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
-use bytes::Bytes;
-use pilaster_core::{Dataset, Predicate, RowRanges, Source, SourceRef, col, lit};
+use pilaster_core::{Dataset, Predicate, RowRanges, SourceRef, col, lit};
 use pilaster_doris::TabletSchema;
 use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, SegmentReader, SegmentReaderOptions, SegmentWriteOptions,
     SegmentWriter,
 };
+use pilaster_testing::NotedSource;
 use support::golden::Case;
 use support::{batches, goldens, memory};
-
-/// Notes every range that is asked for.
-#[derive(Debug)]
-struct Noting {
-    inner: SourceRef,
-    ranges: Mutex<Vec<Range<u64>>>,
-}
-
-impl Source for Noting {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn read_at(&self, range: Range<u64>) -> pilaster_core::Result<Bytes> {
-        self.ranges.lock().unwrap().push(range.clone());
-        self.inner.read_at(range)
-    }
-
-    fn read_many(&self, ranges: &[Range<u64>]) -> pilaster_core::Result<Vec<Bytes>> {
-        ranges.iter().map(|range| self.read_at(range.clone())).collect()
-    }
-}
 
 /// How often pages of each column and kind are read.
 type Reads = BTreeMap<(String, &'static str), usize>;
 
 struct Watched {
-    source: Arc<Noting>,
+    source: Arc<NotedSource>,
     reader: SegmentReader,
     pages: Vec<pilaster_core::describe::Page>,
 }
 
 impl Watched {
     fn open(file: Vec<u8>, options: &SegmentReaderOptions) -> Self {
-        let source = Arc::new(Noting { inner: memory("file", file), ranges: Mutex::default() });
+        let source = Arc::new(NotedSource::new(memory("file", file)));
         let open = || SegmentReader::open_with_options(Arc::clone(&source) as SourceRef, options).unwrap();
         let pages = open().pages().unwrap();
         // Another reader, which has not read anything but the end of the file.
         let reader = open();
-        source.ranges.lock().unwrap().clear();
+        source.take();
         Self { source, reader, pages }
     }
 
     fn reads(&self) -> Reads {
         let mut reads = Reads::new();
-        for range in self.source.ranges.lock().unwrap().drain(..) {
+        for range in self.source.take() {
             for page in self
                 .pages
                 .iter()

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! values  "aa" "b" "aa"    words  "aa" "b"    codes  0 1 0    stored in 1, 2 or 4 bytes each
+//! bytes   61 61 62 (words), 00 01 00 or 00 00 01 00 00 00 (codes of 1 and 2 bytes)
 //! ```
 
 use crate::{DecodeError, Result};

@@ -1,7 +1,7 @@
 //! Bytes to values and back: the encodings, block codecs and checksums that columnar file formats are made of.
 //!
-//! The crate knows no file, no block header and no Arrow; it takes slices and gives values, and the other way. Formats
-//! add their headers and counts. Every decoder takes bytes from anywhere: whatever they hold, it returns values or a
+//! The crate knows no file and no block header; it takes slices and gives values, and the other way. Formats add their
+//! headers and counts. Of Arrow it knows one layout, string views, with the feature `arrow`. Every decoder takes bytes from anywhere: whatever they hold, it returns values or a
 //! [`DecodeError`] with the position, and allocates no more than the counts its caller passed in allow.
 //!
 //! | module | bytes |

@@ -93,10 +93,12 @@ impl Matrix {
 /// What differs between the printed rows and the expected ones.
 fn difference(path: &Path, printed: &str, rows: &[String]) -> Option<String> {
     let lines: Vec<_> = printed.lines().collect();
-    let start = lines.len().checked_sub(rows.len() + 1)?;
+    let Some(start) = lines.len().checked_sub(rows.len() + 1) else {
+        return Some(format!("{}: {} lines for {} rows", path.display(), lines.len(), rows.len()));
+    };
     let found = &lines[start + 1..];
     if !lines[start].is_empty() {
-        return Some(format!("{}: more rows than {}", path.display(), rows.len()));
+        return Some(format!("{}: not {} rows", path.display(), rows.len()));
     }
     let row = found.iter().zip(rows).position(|(found, wanted)| found != wanted)?;
     Some(format!("{}: row {row}: expected {:?}, found {:?}", path.display(), rows[row], found[row]))

@@ -25,7 +25,7 @@ use pilaster_core::{Dataset, Limits, LossLog, Result, VerifyDepth};
 use pilaster_encoding::checksum::crc32c;
 use pilaster_kudu::cfile::{
     AssumedShape, CFileReader, CFileReaderOptions, CFileWriterOptions, Compression, Encoding, KuduType,
-    kudu_type,
+    Version, kudu_type,
 };
 
 use support::columns::{Pattern, Recipe, list_types};
@@ -80,6 +80,28 @@ fn written_samples(rows: usize, checksums: bool) -> Vec<Sample> {
     let bytes = write(&Field::new("value", DataType::Int32, false), &[array], options).unwrap();
     samples.push(Sample { name: "key".into(), bytes });
     samples
+}
+
+/// The same for version 1, which has no checksums and whose compressed blocks begin with both lengths.
+fn old_samples(rows: usize) -> Vec<Sample> {
+    let types = [DataType::Int32, DataType::Utf8View];
+    let shapes = types
+        .iter()
+        .flat_map(|data_type| Compression::ALL.iter().map(move |compression| (data_type, *compression)));
+    shapes
+        .map(|(data_type, compression)| {
+            let options = CFileWriterOptions::default()
+                .with_version(Version::V1)
+                .with_checksums(false)
+                .with_encoding(Encoding::Plain)
+                .with_compression(compression)
+                .with_index_block_size_bytes(40)
+                .with_block_size_bytes(512);
+            let array = Recipe::new(Pattern::Runs, rows, 20).build(data_type);
+            let bytes = write(&Field::new("value", data_type.clone(), true), &[array], options).unwrap();
+            Sample { name: format!("version 1 {data_type} {compression}"), bytes }
+        })
+        .collect()
 }
 
 /// Real files: every block of the smallest golden case, among them a bloom file and a delta file.
@@ -137,7 +159,8 @@ fn check_noticed(sample: &Sample, damaged: &[u8], damage: &str) {
 
 #[test]
 fn a_file_cut_anywhere_is_an_error() {
-    for sample in written_samples(40, true).iter().chain(&real_samples()) {
+    for sample in written_samples(40, true).iter().chain(&real_samples()).chain(&old_samples(40)) {
+        assert!(read(&sample.bytes, true).is_ok(), "{}", sample.name);
         for length in 0..sample.bytes.len() {
             let found = read(&sample.bytes[..length], true);
             assert!(found.is_err(), "{} cut to {length} bytes", sample.name);
@@ -166,6 +189,7 @@ fn damage_without_checksums_never_panics() {
     let mut numbers = Numbers(4);
     for (sample, verify) in written_samples(40, false)
         .iter()
+        .chain(&old_samples(40))
         .map(|sample| (sample, true))
         .chain(real_samples().iter().map(|sample| (sample, false)))
     {

@@ -24,6 +24,7 @@ use pilaster_core::{Dataset, Predicate, RowRanges, SourceRef, col, lit};
 use pilaster_kudu::cfile::{CFileReader, CFileWriterOptions, Encoding};
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
 
+use pilaster_testing::NotedSource;
 use support::{batches, memory, write};
 
 const ROWS: i32 = 50_000;
@@ -107,6 +108,20 @@ fn a_range_of_keys_reads_its_own_blocks() {
     let block = reader.pages().unwrap()[0].bytes;
     // Both ends are looked up, the column is read to filter and once more to give: at most two blocks each.
     assert!(counts.bytes <= 6 * block, "{counts:?}, blocks of {block} bytes");
+    // And these are the same two.
+    let noted = Arc::new(NotedSource::new(source as SourceRef));
+    let reader = CFileReader::open(Arc::clone(&noted) as SourceRef).unwrap();
+    let pages = reader.pages().unwrap();
+    noted.take();
+    let wanted = Predicate::And(vec![col("value").gt_eq(lit(40_000)), col("value").lt(lit(40_200))]);
+    assert_eq!(batches(reader.scan().filter(wanted)).unwrap().len(), 1);
+    let rows = 20_000..20_100;
+    for range in noted.take() {
+        let page = pages.iter().find(|page| page.offset == range.start).unwrap();
+        let held = page.rows.clone().unwrap_or_else(|| panic!("{range:?} is a {}", page.kind));
+        assert_eq!(page.offset + page.bytes, range.end);
+        assert!(held.start < rows.end && rows.start < held.end, "rows {held:?}");
+    }
 }
 
 #[test]
@@ -237,6 +252,63 @@ fn a_set_opens_the_files_of_the_columns_it_needs() {
     let size =
         set.pages().unwrap().iter().filter(|page| page.column == "id").map(|page| page.bytes).sum::<u64>();
     assert!(counts.bytes < size / 2 + 8192, "{counts:?} of {size} bytes for one key");
+}
+
+#[test]
+fn one_row_of_a_set_costs_one_block_of_each_column() {
+    let rows = i64::from(ROWS);
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("word", DataType::Utf8, false),
+        Field::new("note", DataType::Utf8, true),
+    ]));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(0..rows)),
+        Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("word {}", row * row % 97 % 60)))),
+        Arc::new(StringArray::from_iter(
+            (0..rows).map(|row| (row % 3 > 0).then(|| format!("note {row:06}"))),
+        )),
+    ];
+    let blocks = CFileWriterOptions::default().with_block_size_bytes(1024).with_index_block_size_bytes(512);
+    let options = CFileSetWriterOptions::default()
+        .with_key("id")
+        .with_column_options(blocks.with_dictionary_size_bytes(4096))
+        .with_encoding("id", Encoding::Plain)
+        .with_encoding("word", Encoding::Dict)
+        .with_encoding("note", Encoding::Prefix);
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("set");
+    let mut writer = CFileSetWriter::create(&target, Arc::clone(&schema), &options).unwrap();
+    writer.write(&RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()).unwrap();
+    writer.finish().unwrap();
+
+    let opened: Arc<Mutex<Vec<Arc<NotedSource>>>> = Arc::default();
+    let log = Arc::clone(&opened);
+    let set = CFileSet::open_with("set", CFileSetOptions::default(), move |file| {
+        let source = Arc::new(NotedSource::new(Arc::new(FileSource::open(target.join(file))?)));
+        log.lock().unwrap().push(Arc::clone(&source));
+        Ok(source)
+    })
+    .unwrap();
+    let read = || opened.lock().unwrap().iter().flat_map(|source| source.take()).collect::<Vec<_>>();
+    // Once everything was read, indexes and the dictionary are known.
+    assert_eq!(batches(set.scan()).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS as usize);
+    let pages: Vec<_> = set.pages().unwrap().into_iter().filter(|page| page.rows.is_some()).collect();
+    for row in [0, 11_111, 25_000] {
+        read();
+        let found = batches(set.scan().rows(RowRanges::one(row..row + 1))).unwrap();
+        assert_eq!(found[0].column(0).as_primitive::<Int64Type>().values(), &[row as i64]);
+        let mut blocks = read();
+        let mut expected: Vec<_> = pages
+            .iter()
+            .filter(|page| page.rows.as_ref().unwrap().contains(&row))
+            .map(|page| page.offset..page.offset + page.bytes)
+            .collect();
+        assert_eq!(expected.len(), 3, "one block of each column holds row {row}");
+        blocks.sort_by_key(|range| (range.start, range.end));
+        expected.sort_by_key(|range| (range.start, range.end));
+        assert_eq!(blocks, expected, "row {row}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use bytes::Bytes;
+use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
@@ -118,7 +119,13 @@ impl OpenBlocklet {
             let bytes = bytes.ok_or_else(|| Error::corrupt("a page inside its chunk", "another place"))?;
             open.chunk.page(file, page, bytes, open.carbon_type)
         };
-        PageDecoder { limits: &file.limits, pages: &pages }.decode(node, Some(rows))
+        let first = self.chunks.first().and_then(|open| open.chunk.pages.get(page));
+        let offset = first.map_or(0, |range| range.start);
+        PageDecoder { limits: &file.limits, pages: &pages }.decode(node, Some(rows)).at(
+            file.name(),
+            offset,
+            CHUNK_PART,
+        )
     }
 }
 

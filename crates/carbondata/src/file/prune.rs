@@ -19,6 +19,9 @@ pub(crate) fn prune(
     wanted: &RowRanges,
     may_match: &dyn Fn(&Zones<'_>) -> BooleanBuffer,
 ) -> (RowRanges, KnownChunks) {
+    if wanted.is_empty() {
+        return (RowRanges::none(), KnownChunks::new());
+    }
     let find =
         |zone: usize, node: &ColumnNode| Some((file.blocklets.get(zone)?.min_max.as_ref()?, node.chunk));
     let rows = file.blocklets.iter().map(|b| b.rows.end.saturating_sub(b.rows.start)).collect();

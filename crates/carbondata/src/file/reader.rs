@@ -158,6 +158,10 @@ impl Dataset for CarbonFileReader {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        describe::column_statistics(&self.file)
+        describe::column_statistics(&self.file, false)
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        describe::column_statistics(&self.file, true)
     }
 }

@@ -4,6 +4,7 @@
 //! decode, and its values must lie inside the minima and maxima that were written beside them. They are asked wherever
 //! checksums are asked for.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use super::types::ColumnNode;
 pub(crate) fn verify(file: &Arc<CarbonFile>, depth: VerifyDepth, progress: &dyn Progress) -> VerifyReport {
     progress.set_total(file.source.size());
     let report = VerifyReport { files: 1, bytes: file.header_bytes, ..VerifyReport::default() };
-    let mut check = Check { file, progress, report };
+    let mut check = Check { file, progress, report, said: HashSet::new(), counted: 0 };
     if file.footer.is_none() && file.has_chunks() {
         let error = Error::corrupt("a footer", "none that can be read");
         check.found(&error.at(file.name(), file.source.size(), FOOTER_PART), None);
@@ -48,9 +49,20 @@ struct Check<'a> {
     file: &'a Arc<CarbonFile>,
     progress: &'a dyn Progress,
     report: VerifyReport,
+    /// Where the first `counted` findings are.
+    said: HashSet<(u64, String)>,
+    counted: usize,
 }
 
 impl Check<'_> {
+    /// Whether nothing is said yet of the place of a finding.
+    fn is_new(&mut self, finding: &Finding) -> bool {
+        let more = self.report.findings.get(self.counted..).unwrap_or_default();
+        self.said.extend(more.iter().map(|known| (known.offset, known.part.clone())));
+        self.counted = self.report.findings.len();
+        !self.said.contains(&(finding.offset, finding.part.clone()))
+    }
+
     fn found(&mut self, error: &Error, rows: Option<Range<u64>>) {
         self.report.findings.push(Finding::from_error(error, self.file.name(), rows));
     }
@@ -124,12 +136,7 @@ impl Check<'_> {
                         sound = false;
                         // What cannot be decompressed or parsed has been said already.
                         let finding = Finding::from_error(&error, file.name(), Some(rows));
-                        let is_known = self
-                            .report
-                            .findings
-                            .iter()
-                            .any(|known| known.offset == finding.offset && known.part == finding.part);
-                        if !is_known {
+                        if self.is_new(&finding) {
                             self.report.findings.push(finding);
                         }
                     }

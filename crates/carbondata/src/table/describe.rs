@@ -85,11 +85,11 @@ fn columns_node(table: &TableSchema) -> Node {
     node
 }
 
-/// What the chunks of its files say of each column.
-pub(crate) fn statistics_of_table(table: &CarbonTable) -> Result<Vec<ColumnStatistics>> {
+/// What the chunks of its files say of each column; see [`describe::column_statistics`].
+pub(crate) fn statistics_of_table(table: &CarbonTable, reads_headers: bool) -> Result<Vec<ColumnStatistics>> {
     let mut all = vec![ColumnStatistics::default(); table.0.schema.fields().len()];
     for part in &table.0.parts {
-        let of_file = describe::column_statistics(&part.file)?;
+        let of_file = describe::column_statistics(&part.file, reads_headers)?;
         for (column, origin) in all.iter_mut().zip(&part.origins) {
             let ColumnOrigin::File(index) = origin else { continue };
             let Some(known) = of_file.get(*index) else { continue };

@@ -206,6 +206,11 @@ impl CarbonTable {
             if buckets.as_ref().is_some_and(|buckets| !part.may_be_in(buckets)) {
                 physical = RowRanges::none();
             }
+            // Each split is planned by itself, and most parts have nothing of it.
+            if physical.is_empty() {
+                planned.push((Arc::clone(part), Arc::new(KnownChunks::new())));
+                continue;
+            }
             let in_file: Vec<_> = columns
                 .iter()
                 .filter_map(|column| match part.origins.get(*column)? {
@@ -403,6 +408,10 @@ impl Dataset for CarbonTable {
     }
 
     fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        statistics_of_table(self)
+        statistics_of_table(self, false)
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        statistics_of_table(self, true)
     }
 }

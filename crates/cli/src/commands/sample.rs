@@ -35,7 +35,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (dataset, request) = args.rows.narrow(args.input.dataset(words)?)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let chosen = sample(count(dataset.as_ref())?, args.limit, seed);
+    let total = words.during("count", || count(dataset.as_ref()))?;
+    let chosen = sample(total, args.limit, seed);
     args.output.write(pick(dataset.as_ref(), &request, chosen)?, None, words)?;
     Ok(Outcome::Fine)
 }

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryViewArray};
+use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Literal, Result, RowRanges};
 use roaring::RoaringBitmap;
 
 use super::cells::Cell;
 use super::column_meta::{BitmapMeta, ColumnMeta};
-use super::page::PageStore;
+use super::page::{PageKind, PageStore};
 use super::page_indexes::all_values;
 use super::stored;
 
@@ -42,7 +43,7 @@ fn bitmaps(store: &Arc<PageStore>, bitmap: &BitmapMeta) -> Result<BinaryViewArra
 pub(crate) fn check(store: &Arc<PageStore>, bitmap: &BitmapMeta, cell: &Cell) -> Result<()> {
     all_values(store, &bitmap.values, cell.clone())?;
     for stored in bitmaps(store, bitmap)?.iter().flatten() {
-        parse(stored)?;
+        parse(stored).at(store.name(), bitmap.bitmaps.offset(), PageKind::Data.part())?;
     }
     Ok(())
 }
@@ -63,7 +64,11 @@ pub(crate) fn rows(
     for number in 0..values.len() {
         let value = stored::cell(cell, meta.length, &Literal::from_array(&values, number));
         if value.is_some_and(|value| wanted.contains(&value)) {
-            found |= parse(bitmaps.value(number))?;
+            found |= parse(bitmaps.value(number)).at(
+                store.name(),
+                bitmap.bitmaps.offset(),
+                PageKind::Data.part(),
+            )?;
         }
     }
     Ok(Some(joined(&found, meta.num_rows)))
@@ -73,7 +78,7 @@ pub(crate) fn rows(
 fn joined(rows: &RoaringBitmap, num_rows: u64) -> RowRanges {
     let mut ranges = Vec::new();
     let mut open: Option<std::ops::Range<u64>> = None;
-    for row in rows.iter().map(u64::from).filter(|row| *row < num_rows) {
+    for row in rows.iter().map(u64::from).take_while(|row| *row < num_rows) {
         match &mut open {
             Some(range) if row <= range.end.saturating_add(JOINED_ROWS) => range.end = row.saturating_add(1),
             _ => ranges.extend(open.replace(row..row.saturating_add(1))),

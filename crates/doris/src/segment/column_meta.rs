@@ -90,6 +90,13 @@ pub(crate) struct IndexedColumnMeta {
     pub value_index: Option<TreeMeta>,
 }
 
+impl IndexedColumnMeta {
+    /// Where its pages are listed, or its only page lies.
+    pub fn offset(&self) -> u64 {
+        self.ordinal_index.or(self.value_index).map_or(0, |tree| tree.root.offset)
+    }
+}
+
 /// Smallest and largest values: of the whole segment and of each page.
 #[derive(Debug, Clone)]
 pub(crate) struct ZoneMapMeta {

@@ -16,7 +16,7 @@ use pilaster_core::{Error, Limits, Result, RowRanges, fitting};
 use super::column::{Column, Repeated};
 use super::decode::Form;
 use super::page::PageStore;
-use super::page_cursor::{Damage, PageCursor, add_damage, stretches, unreadable};
+use super::page_cursor::{Damage, PageCursor, add_damage, unreadable};
 use super::paged::PagedColumn;
 use super::variant::VariantCursor;
 use super::zero_date;
@@ -305,18 +305,6 @@ impl FileCursor {
     fn at_page_of(&self, row: u64, error: Error) -> Error {
         self.cursor.at_page_of(row, error).at(self.store.name(), 0, "segment column")
     }
-
-    /// The rows of `rows` that cannot be read: by halves, because most can.
-    fn find_unreadable(&mut self, rows: Range<u64>, damages: &mut Vec<Damage>) {
-        let Err(error) = self.read_form(rows.clone(), Form::Wanted) else { return };
-        let half = rows.start.saturating_add(rows.end.saturating_sub(rows.start) / 2);
-        if half == rows.start {
-            add_damage(damages, rows, error);
-            return;
-        }
-        self.find_unreadable(rows.start..half, damages);
-        self.find_unreadable(half..rows.end, damages);
-    }
 }
 
 impl ColumnCursor for FileCursor {
@@ -337,12 +325,18 @@ impl ColumnCursor for FileCursor {
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        let mut damages = self.cursor.damages(&rows);
+        let damages = self.cursor.damages(&rows);
+        let mut damages: Vec<_> = damages
+            .into_iter()
+            .map(|(range, error)| {
+                let first = range.start;
+                (range, self.at_page_of(first, error))
+            })
+            .collect();
         // Parts may be sound and not fit together.
         if matches!(self.cursor, Cursor::List(..) | Cursor::Map(..) | Cursor::Struct(..)) {
-            for good in sound_parts(&rows, &damages).iter().flat_map(stretches) {
-                self.find_unreadable(good, &mut damages);
-            }
+            let sound = sound_parts(&rows, &damages);
+            damages.extend(unreadable(sound, |good| self.read_form(good, Form::Wanted).map(|_| ())));
         }
         let sound = sound_parts(&rows, &damages);
         let mut stretches: Vec<_> = sound.into_iter().map(|range| (range, None)).collect();

@@ -1,5 +1,6 @@
 //! What a segment says of itself.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pilaster_core::Result;
@@ -8,7 +9,7 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use super::column_meta::ColumnMeta;
 use super::footer::StorageFormat;
 use super::reader::Segment;
-use super::structure::{Owner, StructurePage, structure_pages};
+use super::structure::{Owner, StructurePage, structure_pages, walk};
 use super::types::FieldType;
 use super::zone_map;
 
@@ -28,14 +29,15 @@ pub(super) fn describe(segment: &Segment) -> Result<Node> {
         node = node.fact(format!("file_meta.{key}"), value.escape_ascii());
     }
     let pages = structure_pages(segment);
+    let by_owner = by_owner(&pages);
+    let owned_by = |owner: Owner| by_owner.get(&owner).map(Vec::as_slice).unwrap_or_default();
     for (number, column) in metadata.columns.iter().enumerate() {
-        let owned: Vec<_> = pages.iter().filter(|page| page.owner == Owner::Column(number)).collect();
-        node = node.child(column_node(segment, number, column, &owned));
+        node = node.child(column_node(segment, number, column, owned_by(Owner::Column(number))));
     }
     for (name, owner) in [("short key index", Owner::ShortKey), ("primary key index", Owner::PrimaryKey)] {
-        let owned: Vec<_> = pages.iter().filter(|page| page.owner == owner).collect();
+        let owned = owned_by(owner);
         if !owned.is_empty() {
-            let mut index = Node::new(name, bytes(&owned)).fact("pages", owned.len());
+            let mut index = Node::new(name, bytes(owned)).fact("pages", owned.len());
             if let (Owner::PrimaryKey, Some(key)) = (owner, &metadata.primary_key) {
                 index = index
                     .fact("keys", key.index.num_values)
@@ -50,6 +52,15 @@ pub(super) fn describe(segment: &Segment) -> Result<Node> {
             .child(Node::new("column metadata", metadata.footer_start.saturating_sub(metadata.pages_end)));
     }
     Ok(node.child(Node::new("footer", metadata.file_bytes.saturating_sub(metadata.footer_start))))
+}
+
+/// The pages of each owner, in their order.
+fn by_owner(pages: &[StructurePage]) -> HashMap<Owner, Vec<&StructurePage>> {
+    let mut owned = HashMap::<Owner, Vec<&StructurePage>>::new();
+    for page in pages {
+        owned.entry(page.owner).or_default().push(page);
+    }
+    owned
 }
 
 fn bytes(pages: &[&StructurePage]) -> u64 {
@@ -141,7 +152,14 @@ pub(super) fn column_name(segment: &Segment, number: usize) -> String {
 
 pub(super) fn pages(segment: &Segment) -> Result<Vec<Page>> {
     let path: Arc<str> = segment.name().into();
-    let mut pages: Vec<Page> = structure_pages(segment)
+    let mut failure = None;
+    let found = walk(segment, &mut |error| {
+        failure.get_or_insert(error);
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let mut pages: Vec<Page> = found
         .into_iter()
         .map(|found| {
             let opened = segment.store.read(found.pointer, found.kind, found.compression).ok();
@@ -170,17 +188,16 @@ pub(super) fn pages(segment: &Segment) -> Result<Vec<Page>> {
 
 pub(super) fn column_statistics(segment: &Segment) -> Result<Vec<ColumnStatistics>> {
     let pages = structure_pages(segment);
+    let by_owner = by_owner(&pages);
     segment
         .columns
         .iter()
         .map(|output| {
             let mut statistics = ColumnStatistics::default();
             let Some(meta) = segment.stored(output) else { return Ok(statistics) };
-            let owned: Vec<_> = pages
-                .iter()
-                .filter(|page| page.owner == Owner::Column(output.stored.unwrap_or(usize::MAX)))
-                .collect();
-            statistics.bytes = bytes(&owned);
+            let owner = Owner::Column(output.stored.unwrap_or(usize::MAX));
+            let owned = by_owner.get(&owner).map(Vec::as_slice).unwrap_or_default();
+            statistics.bytes = bytes(owned);
             // Indexes are stored as they are.
             let index_bytes: u64 =
                 owned.iter().filter(|page| !page.is_data()).map(|page| u64::from(page.pointer.size)).sum();

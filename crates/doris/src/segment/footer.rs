@@ -24,6 +24,11 @@ pub(crate) const TAIL_BYTES: u64 = 12;
 pub(crate) const VERSION_EXTERNAL_COLUMNS: u32 = 2;
 pub(crate) const FOOTER_PART: &str = "segment footer";
 const REGION_PART: &str = "segment column metadata";
+/// More columns, with those inside of others, are not believed: a described column takes many times its bytes.
+const MOST_COLUMNS: usize = 1 << 16;
+/// `SegmentFooterPB.columns` and `ColumnMetaPB.children_columns`.
+const COLUMNS_FIELD: u64 = 2;
+const CHILDREN_FIELD: u64 = 10;
 
 /// Where the columns are described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
@@ -94,6 +99,15 @@ impl SegmentMetadata {
         let message = source.read_at(footer_start..tail_start)?;
         if verify_checksums {
             check_crc32c(&message, checksum).at(name, footer_start, FOOTER_PART)?;
+        }
+        let columns =
+            messages::count_nested(&message, COLUMNS_FIELD, CHILDREN_FIELD, MOST_COLUMNS.saturating_add(1));
+        if columns > MOST_COLUMNS {
+            return Err(Error::corrupt(format!("at most {MOST_COLUMNS} columns"), "more").at(
+                name,
+                footer_start,
+                FOOTER_PART,
+            ));
         }
         let footer: SegmentFooterPb =
             messages::parse(&message, "SegmentFooterPB").at(name, footer_start, FOOTER_PART)?;

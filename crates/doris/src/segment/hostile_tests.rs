@@ -14,8 +14,8 @@ use super::footer::MAGIC;
 use super::write::{ColumnWriteOptions, SegmentWriteOptions, SegmentWriter};
 use super::{SegmentReader, SegmentReaderOptions};
 use crate::messages::{
-    BTreePb, BitmapIndexPb, ColumnIndexPb, ColumnMetaPb, DataPageFooterPb, IndexedColumnPb, OrdinalIndexPb,
-    PageFooterPb, PagePointerPb, SegmentFooterPb,
+    BTreePb, BitmapIndexPb, ColumnIndexPb, ColumnMetaPb, DataPageFooterPb, IndexPageFooterPb,
+    IndexedColumnPb, OrdinalIndexPb, PageFooterPb, PagePointerPb, SegmentFooterPb,
 };
 use crate::schema::TabletSchema;
 
@@ -170,7 +170,12 @@ fn null_page(rows: u64, next_item: Option<u64>) -> Vec<u8> {
         ..PageFooterPb::default()
     }
     .encode_to_vec();
-    body.extend(&footer);
+    page(body, &footer)
+}
+
+/// A page of a body and a footer.
+fn page(mut body: Vec<u8>, footer: &[u8]) -> Vec<u8> {
+    body.extend(footer);
     body.extend((footer.len() as u32).to_le_bytes());
     body.extend(crc32c(&body).to_le_bytes());
     body
@@ -249,8 +254,8 @@ fn offsets_that_are_null_are_one_finding() {
 #[test]
 fn items_that_no_byte_stands_for_are_limited() {
     let items = 1u64 << 24;
-    let page = null_page(items, None);
-    let mut body = [&1u32.to_le_bytes()[..], &0u64.to_le_bytes()].concat();
+    let nulls = null_page(items, None);
+    let body = [&1u32.to_le_bytes()[..], &0u64.to_le_bytes()].concat();
     let offsets = PageFooterPb {
         kind: Some(1),
         uncompressed_size: Some(body.len() as u32),
@@ -264,9 +269,8 @@ fn items_that_no_byte_stands_for_are_limited() {
         ..PageFooterPb::default()
     }
     .encode_to_vec();
-    body.extend(&offsets);
-    body.extend((offsets.len() as u32).to_le_bytes());
-    body.extend(crc32c(&body).to_le_bytes());
+    let body = page(body, &offsets);
+    let page = nulls;
     let fields = vec![column(7, items, Some(page.len()), Vec::new()); 100];
     let mut starts = column(8, 1, Some(body.len()), Vec::new());
     starts.encoding = Some(2);
@@ -327,12 +331,59 @@ fn items_that_are_not_there_are_said_of_the_page_that_asks_for_them() {
     let sound = writer.finish().unwrap().0;
     let lying = with_footer(&sound, |footer| footer.columns[1].children_columns[0].num_rows = Some(1));
     let options = SegmentReaderOptions::default().with_schema(Some(schema));
-    let reader =
-        SegmentReader::open_with_options(Arc::new(MemorySource::new("file", lying)), &options).unwrap();
+    let open = |bytes: Vec<u8>| {
+        SegmentReader::open_with_options(Arc::new(MemorySource::new("file", bytes)), &options).unwrap()
+    };
+    let reader = open(lying);
     let error = rows(&reader, &col("k").is_not_null()).unwrap_err();
     assert!(error.to_string().contains("expected offsets up to 1, found items 0.."), "{error}");
     let at = error.position().unwrap();
-    let pages = reader.pages().unwrap();
+    let pages = open(sound).pages().unwrap();
     let page = pages.iter().find(|page| page.offset == at.offset).unwrap();
     assert!(page.column.starts_with("list"), "{error} is said of a page of {}", page.column);
+}
+
+#[test]
+fn an_index_without_pages_is_no_column_without_rows() {
+    let footer = PageFooterPb {
+        kind: Some(2),
+        uncompressed_size: Some(0),
+        index_page_footer: Some(IndexPageFooterPb { num_entries: Some(0), kind: Some(1) }),
+        ..PageFooterPb::default()
+    };
+    let index = page(Vec::new(), &footer.encode_to_vec());
+    let mut empty = column(5, 3, Some(index.len()), Vec::new());
+    let tree = empty.indexes[0].ordinal_index.as_mut().unwrap().root_page.as_mut().unwrap();
+    tree.is_root_data_page = Some(false);
+    let footer = SegmentFooterPb { num_rows: Some(3), columns: vec![empty], ..SegmentFooterPb::default() };
+    let reader = bare(file(&index, &footer));
+    for predicate in [col("0").gt(lit(1i64)), col("0").is_not_null()] {
+        let error = rows(&reader, &predicate).unwrap_err().to_string();
+        assert!(error.contains("expected pages of 3 rows, found an index without entries"), "{error}");
+    }
+    let error = reader.pages().unwrap_err().to_string();
+    assert!(error.starts_with("file: segment index page at byte 0: expected pages"), "{error}");
+}
+
+#[test]
+fn lengths_and_columns_that_take_much_memory_are_not_believed() {
+    let sound = segment();
+    // A cell of CHAR is as long as the column says.
+    let lying = with_footer(&sound, |footer| {
+        footer.columns[1].field_type = Some(13);
+        footer.columns[1].length = Some(i32::MAX);
+    });
+    let reader = bare(lying);
+    let _ = rows(&reader, &col("1").eq(lit("text 77")));
+    // A described column takes hundreds of bytes, and two in the file.
+    for (children, columns) in [(0, 70_000), (70_000, 1)] {
+        let lying = with_footer(&sound, |footer| {
+            let inner = vec![ColumnMetaPb::default(); children];
+            footer.columns =
+                vec![ColumnMetaPb { children_columns: inner, ..ColumnMetaPb::default() }; columns];
+        });
+        let error = SegmentReader::open(Arc::new(MemorySource::new("file", lying))).unwrap_err().to_string();
+        assert!(error.contains("segment footer at byte"), "{error}");
+        assert!(error.contains("expected at most 65536 columns"), "{error}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The pages of ordinal indexes, which lie next to each other: the first that is asked for brings those along that will be.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ pub(crate) struct IndexPages(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     announced: Vec<PagePointer>,
+    is_announced: HashSet<PagePointer>,
     fetched: HashMap<PagePointer, Bytes>,
 }
 
@@ -23,7 +24,7 @@ impl IndexPages {
     /// Says that the page at `pointer`, which must lie inside the file, is likely to be asked for.
     pub fn announce(&self, pointer: PagePointer) {
         let mut state = self.lock();
-        if !state.announced.contains(&pointer) && !state.fetched.contains_key(&pointer) {
+        if !state.fetched.contains_key(&pointer) && state.is_announced.insert(pointer) {
             state.announced.push(pointer);
         }
     }
@@ -35,6 +36,7 @@ impl IndexPages {
             if let Some(bytes) = state.fetched.remove(&pointer) {
                 return Ok(bytes);
             }
+            state.is_announced.clear();
             std::mem::take(&mut state.announced)
         };
         let mut together = vec![pointer];

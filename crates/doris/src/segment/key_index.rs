@@ -290,7 +290,8 @@ fn primary_rows(segment: &Segment, index: &IndexedColumnMeta, bounds: &KeyBounds
         _ => Vec::new(),
     };
     if firsts.len() != pages && pages > 1 {
-        return Err(Error::corrupt(format!("a value index of {pages} pages"), firsts.len()));
+        let error = Error::corrupt(format!("a value index of {pages} pages"), firsts.len());
+        return Err(error.at(segment.name(), index.offset(), PageKind::Index.part()));
     }
     let first_row = |is_before: &dyn Fn(&[u8]) -> bool| -> Result<u64> {
         let number = firsts.partition_point(|key| is_before(key)).saturating_sub(1);

@@ -72,3 +72,4 @@ pub use rebuild::{SegmentRepair, repair};
 pub use types::{Compression, Encoding, FieldType};
 pub(crate) use write::row_keys;
 pub use write::{ColumnWriteOptions, SegmentSummary, SegmentWriteOptions, SegmentWriter, VariantSubcolumn};
+pub(crate) use zone_map::large_number;

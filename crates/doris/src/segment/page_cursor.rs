@@ -12,7 +12,7 @@ use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::READ_AHEAD_BYTES;
-use pilaster_core::{Error, Result, RowRanges, fitting};
+use pilaster_core::{Error, Result, RowRanges};
 
 use super::decode::{DecodedPage, Form};
 use super::page::{PageKind, PagePointer};
@@ -41,7 +41,7 @@ pub(crate) fn add_damage(damages: &mut Vec<Damage>, rows: Range<u64>, error: Err
     }
 }
 
-/// The parts of `rows` that `read` fails for. Rows that are only too large together are tried by halves, as scans do.
+/// The parts of `rows` that `read` fails for: by halves, because most can be read.
 pub(crate) fn unreadable(
     rows: impl IntoIterator<Item = Range<u64>>,
     mut read: impl FnMut(Range<u64>) -> Result<()>,
@@ -52,7 +52,7 @@ pub(crate) fn unreadable(
         while let Some(rows) = pending.pop() {
             match read(rows.clone()) {
                 Ok(()) => {}
-                Err(error) if fitting::is_too_large(&error) && rows.end.saturating_sub(rows.start) > 1 => {
+                Err(_) if rows.end.saturating_sub(rows.start) > 1 => {
                     let middle = rows.start.midpoint(rows.end);
                     pending.extend([middle..rows.end, rows.start..middle]);
                 }

@@ -4,13 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::cells::Cell;
 use super::column_meta::{BloomKind, ColumnMeta, IndexedColumnMeta};
 use super::decode::Form;
 use super::ngram::{NgramFilter, SoughtGrams};
-use super::page::PageStore;
+use super::page::{PageKind, PageStore};
 use super::page_cursor::{PageCursor, stretches};
 use super::paged::{LocatedPage, PagedColumn};
 use super::{bloom, zone_map};
@@ -42,7 +43,8 @@ impl PageIndexes {
             let zones = values
                 .iter()
                 .map(|value| messages::parse::<ZoneMapPb>(value.unwrap_or_default(), "ZoneMapPB"))
-                .collect::<Result<Vec<_>>>()?;
+                .collect::<Result<Vec<_>>>()
+                .at(column.name(), index.offset(), PageKind::Data.part())?;
             let (min, max) = zone_map::bounds(&column.shape.cell, &zones)?;
             let has = zones
                 .iter()

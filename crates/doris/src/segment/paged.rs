@@ -179,6 +179,9 @@ impl PagedColumn {
                 format!("rows {:?}", page.rows),
             ));
         }
+        if located.is_empty() && self.rows > 0 {
+            return Err(Error::corrupt(format!("pages of {} rows", self.rows), "an index without entries"));
+        }
         Ok(located)
     }
 

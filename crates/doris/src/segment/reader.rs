@@ -1,5 +1,6 @@
 //! A segment as a dataset.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::new_null_array;
@@ -226,11 +227,12 @@ fn build_columns(
             }
         }
         None => {
+            let mut ids = HashSet::new();
             for (number, meta) in metadata.columns.iter().enumerate().filter(|(_, meta)| meta.unique_id >= 0)
             {
                 let column = stored_column(store, metadata, meta, None)?;
                 let name = meta.unique_id.to_string();
-                if columns.iter().any(|(field, _): &(Field, _)| *field.name() == name) {
+                if !ids.insert(meta.unique_id) {
                     return Err(Error::corrupt(
                         "columns of different unique ids",
                         format!("two of id {name}"),

@@ -11,6 +11,9 @@ use pilaster_core::Literal;
 use super::cells::{Cell, decimal_v2_cell};
 use crate::calendar;
 
+/// Longer than any CHAR: Doris has them up to 255 bytes.
+const LONGEST_CHAR: usize = 4096;
+
 /// The cell of a value, of the column's type; `None` if it is null or no cell can be it. CHAR cells are filled up to
 /// `length`.
 pub(crate) fn cell(kind: &Cell, length: i32, value: &Literal) -> Option<Vec<u8>> {
@@ -74,7 +77,8 @@ pub(crate) fn cell(kind: &Cell, length: i32, value: &Literal) -> Option<Vec<u8>>
         Cell::Text => Some(text()?.as_bytes().to_vec()),
         Cell::Char => {
             let mut padded = text()?.as_bytes().to_vec();
-            let length = usize::try_from(length).ok()?;
+            // A file may claim any length; without a cell nothing is looked up.
+            let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST_CHAR)?;
             (padded.len() <= length).then_some(())?;
             padded.resize(length, 0);
             Some(padded)

@@ -16,7 +16,7 @@ const DATA_PAGE: &str = "data page";
 const DICTIONARY_PAGE: &str = "dictionary page";
 
 /// What a page belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     /// A column of [`super::SegmentMetadata::columns`].
     Column(usize),

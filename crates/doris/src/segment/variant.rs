@@ -239,7 +239,7 @@ impl VariantCursor {
             if array.is_valid(row) {
                 let mut leaf = String::new();
                 write_json(array, row, &part.shape, &mut leaf)?;
-                tree.set(part.keys.iter().map(String::as_str), leaf);
+                tree.set(part.keys.iter().map(String::as_str), leaf, self.limits.depth)?;
             }
         }
         for map in maps {
@@ -252,7 +252,8 @@ impl VariantCursor {
             let (Some(keys), Some(cells)) = (keys, cells) else { continue };
             for (key, cell) in keys.iter().zip(cells) {
                 if let (Some(key), Some(cell)) = (key, cell) {
-                    tree.set(key.split('.'), variant_cell::to_text(cell, &self.limits)?);
+                    let leaf = variant_cell::to_text(cell, &self.limits)?;
+                    tree.set(key.split('.'), leaf, self.limits.depth)?;
                 }
             }
         }
@@ -299,17 +300,22 @@ impl Tree {
         Ok(Self::Object(members))
     }
 
-    /// Puts a value at a path; what is no object on the way becomes one.
-    fn set<'a>(&mut self, keys: impl Iterator<Item = &'a str>, leaf: String) {
+    /// Puts a value at a path of at most `depth` keys; what is no object on the way becomes one.
+    fn set<'a>(&mut self, keys: impl Iterator<Item = &'a str>, leaf: String, depth: u32) -> Result<()> {
         let mut at = self;
+        let mut left = depth;
         for key in keys {
+            left = left.checked_sub(1).ok_or_else(|| {
+                Error::corrupt(format!("a path of at most {depth} keys in a VARIANT"), "more")
+            })?;
             if let Self::Leaf(_) = at {
                 *at = Self::Object(BTreeMap::new());
             }
-            let Self::Object(members) = at else { return };
+            let Self::Object(members) = at else { return Ok(()) };
             at = members.entry(key.to_string()).or_insert_with(|| Self::Object(BTreeMap::new()));
         }
         *at = Self::Leaf(leaf);
+        Ok(())
     }
 
     fn at(&self, keys: &[String]) -> Option<&Self> {
@@ -345,9 +351,9 @@ mod tests {
     #[test]
     fn paths_are_put_into_the_root() {
         let mut tree = Tree::of_document(b"\x01\x0a\x04\0\0\0\x01a\x03\x01", 8).unwrap();
-        tree.set(["b", "c"].into_iter(), "2".to_string());
-        tree.set(["b", "d"].into_iter(), "[3]".to_string());
-        tree.set(["a", "x"].into_iter(), "\"y\"".to_string());
+        tree.set(["b", "c"].into_iter(), "2".to_string(), 2).unwrap();
+        tree.set(["b", "d"].into_iter(), "[3]".to_string(), 2).unwrap();
+        tree.set(["a", "x"].into_iter(), "\"y\"".to_string(), 2).unwrap();
         let mut text = String::new();
         tree.write(&mut text);
         assert_eq!(text, r#"{"a":{"x":"y"},"b":{"c":2,"d":[3]}}"#);
@@ -355,6 +361,9 @@ mod tests {
         tree.at(&["b".to_string(), "d".to_string()]).unwrap().write(&mut part);
         assert_eq!(part, "[3]");
         assert!(tree.at(&["b".to_string(), "z".to_string()]).is_none());
+        // What is written, and dropped, level by level must not be deeper than a stack.
+        let deep = "a.".repeat(100_000);
+        assert!(tree.set(deep.split('.'), "1".to_string(), 32).is_err());
     }
 
     #[test]

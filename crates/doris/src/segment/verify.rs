@@ -25,6 +25,7 @@ pub(super) fn verify(segment: &Segment, depth: VerifyDepth, progress: &dyn Progr
         store: PageStore { verify_checksums: true, ..segment.store.as_ref().clone() },
         progress,
         report: VerifyReport { files: 1, ..VerifyReport::default() },
+        found: HashSet::new(),
     };
     check.footer();
     let pages = check.structure();
@@ -44,12 +45,13 @@ struct Check<'a> {
     store: PageStore,
     progress: &'a dyn Progress,
     report: VerifyReport,
+    found: HashSet<Finding>,
 }
 
 impl Check<'_> {
     fn found(&mut self, error: &Error, rows: Option<Range<u64>>) {
         let finding = Finding::from_error(error, self.segment.name(), rows);
-        if !self.report.findings.contains(&finding) {
+        if self.found.insert(finding.clone()) {
             self.report.findings.push(finding);
         }
     }

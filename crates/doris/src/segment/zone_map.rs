@@ -18,6 +18,9 @@ use crate::messages::ZoneMapPb;
 /// Strings are cut to this many bytes.
 pub(crate) const CUT_BYTES: usize = 512;
 
+/// Digits and sign of the longest number of 256 bits.
+const LONGEST_NUMBER: usize = 78;
+
 /// For each zone a value that none in it is below and one that none is above, null where not known; `None` for types
 /// whose bounds say nothing about their order in Arrow.
 pub(crate) fn bounds(cell: &Cell, zones: &[ZoneMapPb]) -> Result<(Option<ArrayRef>, Option<ArrayRef>)> {
@@ -28,6 +31,11 @@ pub(crate) fn bounds(cell: &Cell, zones: &[ZoneMapPb]) -> Result<(Option<ArrayRe
         parse(cell, &texts, is_max)
     };
     Ok((side(&|zone| zone.min.as_deref(), false)?, side(&|zone| zone.max.as_deref(), true)?))
+}
+
+/// A number of 256 bits; `None` if the text is longer than any, which the parser would follow on the stack.
+pub(crate) fn large_number(text: &str) -> Option<i256> {
+    (text.len() <= LONGEST_NUMBER).then(|| i256::from_string(text)).flatten()
 }
 
 fn parse(cell: &Cell, texts: &[Option<&[u8]>], is_max: bool) -> Result<Option<ArrayRef>> {
@@ -44,14 +52,8 @@ fn parse(cell: &Cell, texts: &[Option<&[u8]>], is_max: bool) -> Result<Option<Ar
                 })
                 .collect::<BooleanArray>(),
         ),
-        Cell::LargeInt => {
-            let values: PrimitiveArray<Decimal256Type> =
-                as_text().map(|text| i256::from_string(text?)).collect();
-            Arc::new(values.with_data_type(cell.arrow()))
-        }
-        Cell::Decimal { width: 32, .. } => {
-            let values: PrimitiveArray<Decimal256Type> =
-                as_text().map(|text| i256::from_string(text?)).collect();
+        Cell::LargeInt | Cell::Decimal { width: 32, .. } => {
+            let values: PrimitiveArray<Decimal256Type> = as_text().map(|text| large_number(text?)).collect();
             Arc::new(values.with_data_type(cell.arrow()))
         }
         Cell::Decimal { .. } => {
@@ -95,6 +97,13 @@ fn string_bound(bytes: &[u8], is_padded: bool, is_max: bool) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_too_many_digits_is_not_known() {
+        let most = "9".repeat(76);
+        assert_eq!(large_number(&format!("-{most}")), i256::from_string(&format!("-{most}")));
+        assert_eq!(large_number(&"1".repeat(10_000_000)), None);
+    }
 
     #[test]
     fn cut_strings_are_bounds_all_the_same() {

@@ -21,7 +21,7 @@ use pilaster_core::{CompareOp, Error, Literal, Predicate, Result, col};
 
 use crate::calendar::{self, MICROS_PER_SECOND, SECONDS_PER_DAY};
 use crate::schema::SchemaColumn;
-use crate::segment::{FieldType, schema_type};
+use crate::segment::{FieldType, large_number, schema_type};
 
 /// A value, as far as the column's type has room for it.
 #[derive(Debug, PartialEq)]
@@ -139,13 +139,19 @@ fn number(arrow: &DataType, text: &str) -> Option<Value> {
     let is_negative = text.starts_with('-');
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = format!("{whole}{fraction}");
-    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len().saturating_add(fraction.len()) == 0 || !is_number(whole) || !is_number(fraction) {
         return None;
     }
+    let fraction = fraction.trim_end_matches('0');
+    let all = format!("{whole}{fraction}");
     let beyond = || Some(if is_negative { Value::BelowAll } else { Value::AboveAll });
     let sign = if is_negative { "-" } else { "" };
-    let Some(mantissa) = i256::from_string(&format!("{sign}{all}")) else { return beyond() };
+    let significant = match all.trim_start_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    let Some(mantissa) = large_number(&format!("{sign}{significant}")) else { return beyond() };
     let scale = match arrow {
         DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => i64::from(*scale),
         _ => 0,

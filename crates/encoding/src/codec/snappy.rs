@@ -1,4 +1,24 @@
-//! Raw Snappy.
+//! Raw Snappy blocks, without the frames of Snappy streams.
+//!
+//! ```text
+//! block:    length of the content as a varint | elements
+//! element:  tag | literal bytes, or an offset
+//!           tag & 3 = 0: (tag >> 2) + 1 literal bytes follow; 60..=63 there: the count less one is in the next 1..=4 bytes
+//!           tag & 3 = 1: copy 4 + (tag >> 2 & 7) bytes from (tag >> 5) << 8 | next byte back
+//!           tag & 3 = 2, 3: copy (tag >> 2) + 1 bytes from as far back as the next u16, u32 says
+//! ```
+//!
+//! Ten bytes, of which the last eight are two bytes again and again:
+//!
+//! ```
+//! # use pilaster_encoding::codec::Codec;
+//! // 10 | two literal bytes | eight bytes from two back
+//! let block = [0x0a, 0x01 << 2, b'a', b'b', 4 << 2 | 1, 2];
+//! let mut content = [0; 10];
+//! Codec::Snappy.decompress(&block, &mut content)?;
+//! assert_eq!(&content, b"ababababab");
+//! # Ok::<(), pilaster_encoding::DecodeError>(())
+//! ```
 
 use super::{Codec, wrong_length};
 use crate::{DecodeError, Result};

@@ -1,4 +1,20 @@
 //! zlib streams.
+//!
+//! ```text
+//! stream:  0x78 | flags, so that both bytes as a big-endian u16 are a multiple of 31 | deflate | Adler-32, big-endian
+//! ```
+//!
+//! Three bytes, which deflate stores as they are:
+//!
+//! ```
+//! # use pilaster_encoding::codec::Codec;
+//! // the head | last block, stored | its length and that inverted | the bytes | Adler-32
+//! let stream = [0x78, 0x9c, 1, 3, 0, 0xfc, 0xff, b'a', b'b', b'c', 0x02, 0x4d, 0x01, 0x27];
+//! let mut content = [0; 3];
+//! Codec::Zlib.decompress(&stream, &mut content)?;
+//! assert_eq!(&content, b"abc");
+//! # Ok::<(), pilaster_encoding::DecodeError>(())
+//! ```
 
 use super::{Codec, wrong_length};
 use crate::{DecodeError, Result};

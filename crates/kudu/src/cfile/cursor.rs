@@ -188,10 +188,13 @@ impl CellCursor {
             if !pointers.is_empty() && (!is_wanted || bytes.saturating_add(size) > self.read_ahead_bytes) {
                 break;
             }
-            file.store.check_pointer(entry.pointer, DATA_PART)?;
+            // One further on that leads out of the file must not stop what is still readable here.
+            if file.store.check_pointer(entry.pointer, DATA_PART).is_err() {
+                break;
+            }
             pointers.push(entry.pointer);
             bytes = bytes.saturating_add(size);
-            // A damaged index further on must not stop what is still readable here.
+            // Nor must a damaged index.
             if cursor.advance(tree, &file.store).is_err() {
                 break;
             }

@@ -21,6 +21,12 @@ fn with_statistics(file: &CarbonFile) -> Vec<&ColumnNode> {
     Rows::of(file).columns.into_iter().filter(|node| !node.carbon_type.is_nested()).collect()
 }
 
+/// What the bounds of one blocklet take.
+pub(super) fn bytes_in_memory(file: &CarbonFile) -> u64 {
+    let of_column = size_of::<Bytes>().saturating_mul(2).saturating_add(size_of::<bool>());
+    (file.header.columns.len() as u64).saturating_mul(of_column as u64)
+}
+
 /// The statistics of a blocklet with a place for every column and child of the file.
 pub(super) fn by_column(file: &CarbonFile, known: &MinMax) -> Option<MinMax> {
     let columns = with_statistics(file);

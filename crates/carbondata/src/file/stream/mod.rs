@@ -73,6 +73,7 @@ pub(crate) fn open_stream_until_damage(
     let (mut blocks, mut statistics) = (Vec::new(), Vec::new());
     let mut damage = None;
     let mut next = header_bytes;
+    let mut bounds_bytes = 0u64;
     while next < valid_bytes {
         let read = read_blocklet(&file, &marker, next, valid_bytes).at(file.name(), next, BLOCKLET_PART);
         let (header, rows) = match read {
@@ -83,11 +84,18 @@ pub(crate) fn open_stream_until_damage(
             }
         };
         let end = file.rows.saturating_add(header.rows);
+        // Blocklets of a few bytes each may have bounds of all columns; without them they are read.
+        bounds_bytes = bounds_bytes.saturating_add(bounds::bytes_in_memory(&file));
+        let has_room = bounds_bytes <= file.limits.metadata_bytes;
         file.blocklets.push(Blocklet {
             rows: file.rows..end,
             page_starts: vec![file.rows, end],
             chunks: Vec::new(),
-            min_max: header.min_max.as_ref().and_then(|known| bounds::by_column(&file, known)),
+            min_max: header
+                .min_max
+                .as_ref()
+                .filter(|_| has_room)
+                .and_then(|known| bounds::by_column(&file, known)),
         });
         file.rows = end;
         next = rows.end;
