@@ -144,6 +144,27 @@ fn a_table_goes_through_cfiles_and_comes_back() {
     assert_eq!(run(&["schema", "--json", "a.parquet"]), run(&["schema", "--json", "b.parquet"]));
 }
 
+/// As the README shows it.
+#[test]
+fn a_file_with_a_bad_block_gives_everything_else() {
+    let folder = folder();
+    let mut bytes = std::fs::read(folder.path("kudu/cfiles/prefix-lz4.cfile")).unwrap();
+    bytes[3000] = b'x';
+    folder.write("broken.cfile", bytes);
+    settings().bind(|| {
+        assert_cmd_snapshot!("salvaged_but_a_block", folder.run(&["salvage", "broken.cfile", "saved.jsonl"]));
+    });
+    let whole = folder.run(&["cat", "-f", "jsonl", "kudu/cfiles/prefix-lz4.cfile"]).output().unwrap();
+    let whole = String::from_utf8(whole.stdout).unwrap();
+    let kept: Vec<_> = whole
+        .lines()
+        .enumerate()
+        .filter(|(row, _)| !(1159..1554).contains(row))
+        .map(|(_, line)| line)
+        .collect();
+    assert_eq!(folder.read("saved.jsonl").lines().collect::<Vec<_>>(), kept);
+}
+
 #[test]
 fn a_damaged_cfile_is_salvaged() {
     let folder = folder();

@@ -42,6 +42,8 @@ fn count_within(bytes: &[u8], field: u64, inner: u64, most: usize, depth: u32) -
                 }
             }
             5 => 4,
+            // What is between the ends of a group counts too, rather than ending the count.
+            3 | 4 => 0,
             _ => break,
         };
         let Some(content) = bytes.get(at..at.saturating_add(length)) else { break };
@@ -75,6 +77,8 @@ mod tests {
         assert_eq!(count_nested(&bytes, 2, 10, 100), 5);
         assert_eq!(count_nested(&bytes, 2, 9, 100), 2);
         assert_eq!(count_nested(&bytes, 3, 10, 100), 0);
+        let behind_a_group = [&[0x23, 0x12, 0x00, 0x24][..], &bytes].concat();
+        assert_eq!(count_nested(&behind_a_group, 2, 10, 100), 6);
         assert!((2..=5).contains(&count_nested(&bytes, 2, 10, 2)));
         for end in 0..bytes.len() {
             assert!(count_nested(bytes.get(..end).unwrap(), 2, 10, 100) <= 5);
