@@ -11,14 +11,7 @@ use pilaster_core::{Dataset, Limits, LossLog, SourceRef, VerifyDepth};
 
 fuzz_target!(|data: &[u8]| {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", data.to_vec()));
-    let small = 1 << 20;
-    let limits = Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: small,
-        decoded_bytes: small,
-        depth: 8,
-        ..Limits::default()
-    };
+    let limits = Limits::small();
     let options = CarbonFileOptions::default().with_limits(limits);
     if let Ok(reader) = CarbonFileReader::open_with_options(Arc::clone(&source), &options) {
         look_at(&reader);

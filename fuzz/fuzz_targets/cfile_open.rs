@@ -52,14 +52,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn options(verify_checksums: bool) -> CFileReaderOptions {
-    let limits = Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: 1 << 20,
-        decoded_bytes: 1 << 20,
-        batch_bytes: 1 << 16,
-        depth: 8,
-        ..Limits::default()
-    };
+    let limits = Limits { batch_bytes: 1 << 16, ..Limits::small() };
     CFileReaderOptions::default().with_limits(limits).with_verify_checksums(verify_checksums)
 }
 

@@ -12,13 +12,7 @@ use pilaster_redfile::{RedfileReader, RedfileReaderOptions};
 fuzz_target!(|data: &[u8]| {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", data.to_vec()));
     for verify_checksums in [true, false] {
-        let limits = Limits {
-            metadata_bytes: 1 << 16,
-            block_bytes: 1 << 20,
-            decoded_bytes: 1 << 20,
-            depth: 8,
-            ..Limits::default()
-        };
+        let limits = Limits::small();
         let options = RedfileReaderOptions::default()
             .with_limits(limits)
             .with_verify_checksums(verify_checksums)

@@ -14,13 +14,7 @@ use pilaster_redfile::{
 
 fuzz_target!(|data: &[u8]| {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", data.to_vec()));
-    let limits = Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: 1 << 20,
-        decoded_bytes: 1 << 20,
-        depth: 8,
-        ..Limits::default()
-    };
+    let limits = Limits::small();
     if let Ok(fast) = recover(&source, Effort::Checkpoints, &limits)
         && fast.report.source != Some(RecoverySource::Footer)
     {

@@ -47,7 +47,7 @@ pub fn pages(bytes: &[u8]) {
 pub fn tables(bytes: &[u8]) {
     crate::table::fuzz(bytes);
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
-    if let Ok(file) = crate::legacy::open_legacy(source, small_limits()) {
+    if let Ok(file) = crate::legacy::open_legacy(source, Limits::small()) {
         read_all(file);
     }
 }
@@ -57,7 +57,7 @@ pub fn dictionaries(bytes: &[u8]) {
     let Ok((header, _)) = ChunkHeader::parse(&Bytes::copy_from_slice(bytes)) else { return };
     if let Some(dictionary) = &header.dictionary {
         let codec = pilaster_encoding::codec::Codec::Snappy;
-        let _ = words::Words::parse(dictionary, codec, CarbonType::String, &Limits::default());
+        let _ = words::Words::parse(dictionary, codec, CarbonType::String, &Limits::small());
     }
 }
 
@@ -144,7 +144,7 @@ pub fn streams(bytes: &[u8]) {
     // The name tells the release, and with it how long the lengths inside of nested columns are.
     for name in ["part-0-0_batchno0-0-0-0.carbondata", "part-0-0_batchno0-0-0-0.snappy.carbondata"] {
         let source: SourceRef = Arc::new(MemorySource::new(name, bytes.to_vec()));
-        let opened = open_stream_until_damage(source, small_limits(), bytes.len() as u64);
+        let opened = open_stream_until_damage(source, Limits::small(), bytes.len() as u64);
         let Ok((file, _)) = opened else { return };
         read_all(file);
     }
@@ -154,17 +154,6 @@ pub fn streams(bytes: &[u8]) {
 pub fn old_pages(bytes: &[u8]) {
     crate::legacy::fuzz(bytes);
     crate::table::fuzz_raw(bytes);
-}
-
-fn small_limits() -> Limits {
-    let small = 1 << 20;
-    Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: small,
-        decoded_bytes: small,
-        depth: 8,
-        ..Limits::default()
-    }
 }
 
 fn read_all(file: CarbonFile) {

@@ -102,8 +102,10 @@ fn planning_reads_index_files_alone_and_scans_only_what_may_match() {
     assert_eq!(files, 1);
     assert!(rows > 0);
     assert!(table.splits().unwrap().len() > 8);
-    // Minima and maxima of blocklets answer this one.
+    // Minima and maxima of blocklets answer these.
     let table = open(&root.join("table/v2.3/global_sort"));
+    assert_eq!(table.column_statistics().unwrap().len(), table.schema().fields().len());
+    assert_eq!(table.data_read(), (0, 0), "planned");
     assert_eq!(cost(&table, col("id").gt(lit(1_000_000))), (0, 0, 0));
     // Pages: of two, the one that may match is read.
     let table = open(&root.join("table/v2.3/iudpages"));

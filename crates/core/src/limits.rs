@@ -38,6 +38,22 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Bounds for files of a few KiB that nobody vouches for, as tests of damage and fuzz targets have them:
+    /// 64 KiB of metadata, 1 MiB of anything else, 8 levels.
+    #[must_use]
+    pub fn small() -> Self {
+        const MIB: u64 = 1 << 20;
+        Self {
+            metadata_bytes: 1 << 16,
+            block_bytes: MIB,
+            decoded_bytes: MIB,
+            batch_bytes: MIB,
+            record_file_bytes: MIB,
+            log_bytes: MIB,
+            depth: 8,
+        }
+    }
+
     /// A metadata length as a `usize`, if it is within the limit.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ use pilaster_core::{Dataset, DatasetRef, Result};
 use pilaster_datafusion::{Opener, SqlContext, SqlOptions};
 use pilaster_kudu::cfile::{CFileWriterOptions, Encoding};
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
-use pilaster_testing::NotedSource;
+use pilaster_testing::ReadRecorder;
 
 /// Opens a file through a source that counts, and keeps the source for the test to look at.
 #[derive(Debug, Default, Clone)]
@@ -71,13 +71,13 @@ const ROWS: i64 = 50_000;
 
 /// Opens a CFile set and notes what is read of each of its files.
 #[derive(Debug, Default, Clone)]
-struct SetOpener(Arc<Mutex<Vec<Arc<NotedSource>>>>);
+struct SetOpener(Arc<Mutex<Vec<Arc<ReadRecorder>>>>);
 
 impl Opener for SetOpener {
     fn open(&self, path: &str, _table: Option<&str>) -> Result<DatasetRef> {
         let (folder, files) = (PathBuf::from(path), Arc::clone(&self.0));
         let set = CFileSet::open_with(path, CFileSetOptions::default(), move |file| {
-            let source = Arc::new(NotedSource::new(Arc::new(FileSource::open(folder.join(file))?)));
+            let source = Arc::new(ReadRecorder::new(Arc::new(FileSource::open(folder.join(file))?)));
             files.lock().unwrap().push(Arc::clone(&source));
             Ok(source)
         })?;

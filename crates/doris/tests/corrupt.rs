@@ -96,13 +96,7 @@ fn every_flipped_byte_is_found_or_harmless() {
 #[test]
 fn decoders_meet_any_damage_without_a_panic() {
     let Some(root) = goldens() else { return };
-    let limits = Limits {
-        metadata_bytes: 1 << 20,
-        block_bytes: 1 << 20,
-        decoded_bytes: 1 << 20,
-        depth: 8,
-        ..Limits::default()
-    };
+    let limits = Limits { metadata_bytes: 1 << 20, ..Limits::small() };
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |end: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

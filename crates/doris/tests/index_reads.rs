@@ -22,7 +22,7 @@ use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, SegmentReader, SegmentReaderOptions, SegmentWriteOptions,
     SegmentWriter,
 };
-use pilaster_testing::NotedSource;
+use pilaster_testing::ReadRecorder;
 use support::golden::Case;
 use support::{batches, goldens, memory};
 
@@ -30,14 +30,14 @@ use support::{batches, goldens, memory};
 type Reads = BTreeMap<(String, &'static str), usize>;
 
 struct Watched {
-    source: Arc<NotedSource>,
+    source: Arc<ReadRecorder>,
     reader: SegmentReader,
     pages: Vec<pilaster_core::describe::Page>,
 }
 
 impl Watched {
     fn open(file: Vec<u8>, options: &SegmentReaderOptions) -> Self {
-        let source = Arc::new(NotedSource::new(memory("file", file)));
+        let source = Arc::new(ReadRecorder::new(memory("file", file)));
         let open = || SegmentReader::open_with_options(Arc::clone(&source) as SourceRef, options).unwrap();
         let pages = open().pages().unwrap();
         // Another reader, which has not read anything but the end of the file.

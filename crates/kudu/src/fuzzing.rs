@@ -33,20 +33,14 @@ pub fn superblock(bytes: &[u8]) {
 /// A log segment, and the bytes as the rows of a write request.
 pub fn log_segment(bytes: &[u8]) {
     let bytes = Bytes::copy_from_slice(bytes);
-    let _ = parse_segment(Path::new("wal-000000001"), "fuzz", &bytes, &Limits::default());
+    let _ = parse_segment(Path::new("wal-000000001"), "fuzz", &bytes, &Limits::small());
     parse_rows(&bytes);
 }
 
 /// A delta file.
 pub fn delta_file(bytes: &[u8]) {
     let source = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
-    let limits = Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: 1 << 20,
-        decoded_bytes: 1 << 20,
-        depth: 8,
-        ..Limits::default()
-    };
+    let limits = Limits::small();
     let options = CFileReaderOptions::default().with_limits(limits).with_verify_checksums(false);
     if let Ok(delta) = DeltaFile::open(source, &options) {
         let _ = Arc::new(delta).cursor().for_each(0..u64::MAX, |_, _, list| {

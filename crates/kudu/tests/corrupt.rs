@@ -23,6 +23,7 @@ use pilaster_core::describe::Page;
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, LossLog, Result, VerifyDepth};
 use pilaster_encoding::checksum::crc32c;
+use pilaster_encoding::varint;
 use pilaster_kudu::cfile::{
     AssumedShape, CFileReader, CFileReaderOptions, CFileWriterOptions, Compression, Encoding, KuduType,
     Version, kudu_type,
@@ -121,13 +122,7 @@ fn real_samples() -> Vec<Sample> {
 }
 
 fn small_limits() -> Limits {
-    Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: 1 << 17,
-        decoded_bytes: 1 << 17,
-        depth: 8,
-        ..Limits::default()
-    }
+    Limits { block_bytes: 1 << 17, decoded_bytes: 1 << 17, ..Limits::small() }
 }
 
 fn options(verify_checksums: bool) -> CFileReaderOptions {
@@ -436,6 +431,29 @@ fn a_damaged_value_index_does_not_stop_a_tolerant_scan() {
     let found = batches(reader.scan().filter(wanted()).skip_damage(Arc::clone(&log))).unwrap();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
     assert!(log.is_empty(), "{:?}", log.losses());
+}
+
+/// Blocks are fetched together, so one further on must not cost the rows before it.
+#[test]
+fn an_index_entry_that_leads_out_of_the_file_stops_no_row_before_it() {
+    let array: ArrayRef = Arc::new(Int32Array::from_iter_values(0..30_000));
+    let field = Field::new("value", DataType::Int32, false);
+    let writer = CFileWriterOptions::default().with_encoding(Encoding::Plain).with_block_size_bytes(16_384);
+    let mut bytes = write(&field, &[array], writer).unwrap();
+    let reader = CFileReader::open(memory("whole", bytes.clone())).unwrap();
+    let (index, pages) = (reader.metadata().positional_index.unwrap(), reader.pages().unwrap());
+    let index = index.offset as usize..(index.offset + u64::from(index.size)) as usize;
+    let bad = pages.iter().filter(|page| page.rows.is_some()).nth(4).unwrap();
+    let (mut offset, mut elsewhere) = (Vec::new(), Vec::new());
+    varint::write_u64(&mut offset, bad.offset);
+    varint::write_u64(&mut elsewhere, 2_000_000);
+    assert_eq!(offset.len(), elsewhere.len());
+    replace(&mut bytes[index.clone()], &offset, &elsewhere);
+    let damaged = CFileReader::open(memory("bad", with_block_checksum(bytes, index))).unwrap();
+    let mut scan = damaged.scan().batch_size(100).read().unwrap();
+    let rows: usize = scan.by_ref().map_while(Result::ok).map(|batch| batch.num_rows()).sum();
+    let first_bad = bad.rows.clone().unwrap().start;
+    assert!((first_bad - 100..=first_bad).contains(&(rows as u64)), "{rows} rows, block at {first_bad}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use pilaster_core::{Dataset, Predicate, RowRanges, SourceRef, col, lit};
 use pilaster_kudu::cfile::{CFileReader, CFileWriterOptions, Encoding};
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
 
-use pilaster_testing::NotedSource;
+use pilaster_testing::ReadRecorder;
 use support::{batches, memory, write};
 
 const ROWS: i32 = 50_000;
@@ -109,7 +109,7 @@ fn a_range_of_keys_reads_its_own_blocks() {
     // Both ends are looked up, the column is read to filter and once more to give: at most two blocks each.
     assert!(counts.bytes <= 6 * block, "{counts:?}, blocks of {block} bytes");
     // And these are the same two.
-    let noted = Arc::new(NotedSource::new(source as SourceRef));
+    let noted = Arc::new(ReadRecorder::new(source as SourceRef));
     let reader = CFileReader::open(Arc::clone(&noted) as SourceRef).unwrap();
     let pages = reader.pages().unwrap();
     noted.take();
@@ -282,10 +282,10 @@ fn one_row_of_a_set_costs_one_block_of_each_column() {
     writer.write(&RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()).unwrap();
     writer.finish().unwrap();
 
-    let opened: Arc<Mutex<Vec<Arc<NotedSource>>>> = Arc::default();
+    let opened: Arc<Mutex<Vec<Arc<ReadRecorder>>>> = Arc::default();
     let log = Arc::clone(&opened);
     let set = CFileSet::open_with("set", CFileSetOptions::default(), move |file| {
-        let source = Arc::new(NotedSource::new(Arc::new(FileSource::open(target.join(file))?)));
+        let source = Arc::new(ReadRecorder::new(Arc::new(FileSource::open(target.join(file))?)));
         log.lock().unwrap().push(Arc::clone(&source));
         Ok(source)
     })

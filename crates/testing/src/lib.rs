@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::panic, reason = "a test that lacks its files in CI must stop")]
 
-mod noted;
+mod read_recorder;
 pub mod real;
 #[cfg(feature = "rocksdb")]
 mod rocks;
@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-pub use noted::NotedSource;
 use pilaster_core::source::MemorySource;
 use pilaster_core::{Result, Scan, SourceRef};
+pub use read_recorder::ReadRecorder;
 #[cfg(feature = "rocksdb")]
 pub use rocks::{rocksdb_into_tables, rocksdb_with_tables};
 

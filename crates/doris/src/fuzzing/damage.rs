@@ -12,7 +12,6 @@ use pilaster_core::{
 use pilaster_encoding::checksum::crc32c;
 
 use super::choices::Choices;
-use super::limits;
 use super::tables::{Table, options};
 use crate::segment::{SegmentReader, SegmentReaderOptions, SegmentWriter};
 
@@ -25,8 +24,9 @@ const TAIL_BYTES: usize = 12;
 pub fn segment_open(bytes: &[u8]) {
     let source: SourceRef = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
     for verify_checksums in [true, false] {
-        let options =
-            SegmentReaderOptions::default().with_limits(limits()).with_verify_checksums(verify_checksums);
+        let options = SegmentReaderOptions::default()
+            .with_limits(Limits::small())
+            .with_verify_checksums(verify_checksums);
         if let Ok(reader) = SegmentReader::open_with_options(Arc::clone(&source), &options) {
             look_at(&reader);
         }
@@ -44,7 +44,7 @@ pub fn damaged_segment(bytes: &[u8]) {
     let opening = SegmentReaderOptions::default()
         .with_schema(Some(Arc::new(table.schema.clone())))
         .with_hidden(true)
-        .with_limits(Limits { metadata_bytes: 1 << 20, ..limits() });
+        .with_limits(Limits { metadata_bytes: 1 << 20, ..Limits::small() });
     let sound = open(&file, &opening).expect("what was written");
     let pages: Vec<_> = sound
         .pages()
@@ -65,7 +65,7 @@ pub fn damaged_segment(bytes: &[u8]) {
     }
     let (checksum, at) = (crc32c(&file[message.clone()]), message.end + 4);
     file[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
-    let bare = SegmentReaderOptions::default().with_limits(limits());
+    let bare = SegmentReaderOptions::default().with_limits(Limits::small());
     for options in [opening, bare] {
         if let Ok(reader) = open(&file, &options) {
             look_at(&reader);

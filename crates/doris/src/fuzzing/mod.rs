@@ -31,19 +31,10 @@ use crate::schema::TabletSchema;
 use crate::segment::{SegmentReader, SegmentReaderOptions};
 use crate::{jsonb, segment, tablet};
 
-fn limits() -> Limits {
-    Limits {
-        metadata_bytes: 1 << 16,
-        block_bytes: 1 << 20,
-        decoded_bytes: 1 << 20,
-        depth: 8,
-        ..Limits::default()
-    }
-}
-
 /// A JSONB document, and a cell of a VARIANT.
 pub fn documents(bytes: &[u8]) {
-    for text in [jsonb::to_text(bytes, 8), segment::variant_cell_text(bytes, &limits())].into_iter().flatten()
+    for text in
+        [jsonb::to_text(bytes, 8), segment::variant_cell_text(bytes, &Limits::small())].into_iter().flatten()
     {
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "no JSON: {text}");
     }
@@ -51,19 +42,19 @@ pub fn documents(bytes: &[u8]) {
 
 /// A data page: the first bytes choose type, encoding and counts, the rest is the body.
 pub fn data_page(bytes: &[u8]) {
-    segment::decode_any_page(bytes, &limits());
+    segment::decode_any_page(bytes, &Limits::small());
 }
 
 /// The pages of key, bitmap and bloom filter indexes, zone maps, and whole columns of an index.
 pub fn index_pages(bytes: &[u8]) {
-    segment::parse_any_index(bytes, &limits());
+    segment::parse_any_index(bytes, &Limits::small());
 }
 
 /// The metadata of a tablet, and a container of indexes.
 pub fn tablet_files(bytes: &[u8]) {
-    tablet::parse_any_meta(bytes, &limits());
+    tablet::parse_any_meta(bytes, &Limits::small());
     let source = Arc::new(MemorySource::new("fuzz.idx", bytes.to_vec()));
-    if let Ok(index) = IndexFileReader::open(source, &limits()) {
+    if let Ok(index) = IndexFileReader::open(source, &Limits::small()) {
         let files: usize = index.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(Some(files as u64), index.row_count());
         index.verify(VerifyDepth::Values, &Silent).unwrap();
@@ -82,7 +73,7 @@ pub fn recover(bytes: &[u8]) {
     );
     let options = SegmentReaderOptions::default()
         .with_schema(Some(Arc::new(schema.expect("a schema"))))
-        .with_limits(limits());
+        .with_limits(Limits::small());
     let source = Arc::new(MemorySource::new("fuzz", bytes.to_vec()));
     let Ok(reader) = SegmentReader::recover(source, &options) else { return };
     let Ok(batches) = reader.scan().read() else { return };

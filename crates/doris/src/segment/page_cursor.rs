@@ -279,3 +279,27 @@ fn without_codes(array: ArrayRef) -> Result<ArrayRef> {
         None => Ok(array),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_cannot_be_read_are_found_one_by_one() {
+        let bad = [(9_000, "a"), (20_000, "b"), (20_001, "b"), (20_002, "c")];
+        let mut reads = 0;
+        let found = unreadable([0..10_000, 15_000..30_000], |rows| {
+            reads += 1;
+            match bad.iter().find(|(row, _)| rows.contains(row)) {
+                Some((_, why)) => Err(Error::invalid(*why)),
+                None => Ok(()),
+            }
+        });
+        let found: Vec<_> = found.into_iter().map(|(rows, error)| (rows, error.to_string())).collect();
+        assert_eq!(
+            found,
+            [(9_000..9_001, "a".into()), (20_000..20_002, "b".into()), (20_002..20_003, "c".into())]
+        );
+        assert!(reads < 100, "{reads} reads");
+    }
+}

@@ -86,3 +86,22 @@ pub(crate) fn cell(kind: &Cell, length: i32, value: &Literal) -> Option<Vec<u8>>
         Cell::Bytes | Cell::Jsonb => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::StringViewArray;
+
+    use super::*;
+
+    #[test]
+    fn a_char_is_filled_up_to_a_length_that_chars_have() {
+        let text = Literal::from_array(&StringViewArray::from(vec!["ab"]), 0);
+        let at = |length| cell(&Cell::Char, length, &text);
+        assert_eq!(at(2).unwrap(), b"ab");
+        assert_eq!(at(4).unwrap(), b"ab\0\0");
+        assert_eq!(at(4096).unwrap().len(), 4096);
+        for length in [1, -1, 4097, i32::MAX] {
+            assert_eq!(at(length), None, "{length}");
+        }
+    }
+}

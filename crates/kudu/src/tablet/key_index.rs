@@ -146,22 +146,7 @@ mod tests {
         let (bytes, _) = writer.finish().unwrap();
         let options = CFileReaderOptions::default().with_field(field).with_limits(limits);
         let file = CFile::open(Arc::new(MemorySource::new("k", bytes)), &options).unwrap();
-        let column = KuduColumn {
-            id: None,
-            name: "k".into(),
-            data_type: KuduType::Int32,
-            is_array: false,
-            is_key: true,
-            is_nullable: false,
-            read_default: None,
-            write_default: None,
-            precision: 0,
-            scale: 0,
-            is_immutable: false,
-            is_auto_incrementing: false,
-            comment: None,
-            is_opaque: false,
-        };
+        let column = KuduColumn { is_key: true, ..KuduColumn::nameless(0, KuduType::Int32) };
         (column, Arc::new(file))
     }
 

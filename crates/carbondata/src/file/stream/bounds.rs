@@ -242,4 +242,25 @@ mod tests {
             assert_eq!(found(&columns, &[with(one), with(other)]).is_present, expected);
         }
     }
+
+    /// A blocklet of a few bytes may have bounds of many columns: what has no room is read instead.
+    #[test]
+    fn bounds_are_kept_while_there_is_room() {
+        let column = [sample::measure("a", sample::DOUBLE)];
+        let bytes = |value: f64| Bytes::copy_from_slice(&value.to_be_bytes());
+        let blocklet = |value: f64| {
+            let known = MinMax { min: vec![bytes(value)], max: vec![bytes(value)], is_present: Vec::new() };
+            (1, Some(known), sample::row(&value.to_be_bytes()))
+        };
+        let bytes = sample::file(&column, &[blocklet(1.0), blocklet(2.0), blocklet(3.0)]);
+        let of_one = bytes_in_memory(&sample::open(bytes.clone(), Limits::default()).unwrap());
+        for (room, kept) in [(3, 3), (2, 2), (1, 1)] {
+            let limits = Limits { metadata_bytes: room * of_one, ..Limits::default() };
+            let file = sample::open(bytes.clone(), limits).unwrap();
+            let with_bounds = file.blocklets.iter().filter(|blocklet| blocklet.min_max.is_some()).count();
+            assert_eq!((file.rows, with_bounds), (3, kept), "room for {room}");
+            let last = file.stream.as_ref().unwrap().decode(&file, 2, &file.columns[0], 1).unwrap();
+            assert_eq!(last.as_ref(), &arrow_array::Float64Array::from(vec![3.0]) as &dyn arrow_array::Array);
+        }
+    }
 }

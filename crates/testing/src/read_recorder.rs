@@ -9,12 +9,12 @@ use pilaster_core::{Result, Source, SourceRef};
 
 /// Passes reads on and notes each range: how tests show which pages are read.
 #[derive(Debug)]
-pub struct NotedSource {
+pub struct ReadRecorder {
     inner: SourceRef,
     ranges: Mutex<Vec<Range<u64>>>,
 }
 
-impl NotedSource {
+impl ReadRecorder {
     /// Notes the reads of `inner`.
     pub fn new(inner: SourceRef) -> Self {
         Self { inner, ranges: Mutex::default() }
@@ -26,7 +26,7 @@ impl NotedSource {
     }
 }
 
-impl Source for NotedSource {
+impl Source for ReadRecorder {
     fn name(&self) -> &str {
         self.inner.name()
     }
