@@ -137,7 +137,8 @@ fn type_name(data_type: KuduType) -> String {
 /// The types that tables have.
 fn table_types() -> impl Iterator<Item = KuduType> {
     TYPES.into_iter().filter(|data_type| {
-        !matches!(data_type, KuduType::UInt8 | KuduType::UInt16 | KuduType::UInt32 | KuduType::UInt64)
+        use KuduType::{Int128, UInt8, UInt16, UInt32, UInt64};
+        !matches!(data_type, UInt8 | UInt16 | UInt32 | UInt64 | Int128)
     })
 }
 

@@ -11,7 +11,7 @@
 //! | BINARY | BinaryView | Binary, LargeBinary, FixedSizeBinary, all text types, dictionaries of them |
 //! | UNIXTIME_MICROS | Timestamp(µs, UTC) | Int64, timestamps without a zone |
 //! | DATE | Date32 | Int32 |
-//! | DECIMAL32, 64, 128 | Decimal32(9, 0), Decimal64(18, 0), Decimal128(38, 0) | the decimal with the table's precision and scale |
+//! | DECIMAL32, 64, 128 | Decimal32(9, 0), Decimal64(18, 0), Decimal128(38, 0) | the decimal with the table's precision and scale, wider decimals |
 //! | array of T | List of T | LargeList |
 //!
 //! A CFile does not know precision and scale, nor whether bytes are text: the table's schema does.
@@ -85,14 +85,15 @@ pub fn kudu_type(data_type: &DataType) -> Result<KuduType> {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             KuduType::Binary
         }
+        DataType::Decimal256(INT128_DIGITS, 0) => KuduType::Int128,
         DataType::Decimal32(precision, _)
         | DataType::Decimal64(precision, _)
-        | DataType::Decimal128(precision, _) => match precision {
+        | DataType::Decimal128(precision, _)
+        | DataType::Decimal256(precision @ ..=38, _) => match precision {
             0..=9 => KuduType::Decimal32,
             10..=18 => KuduType::Decimal64,
             _ => KuduType::Decimal128,
         },
-        DataType::Decimal256(INT128_DIGITS, 0) => KuduType::Int128,
         DataType::Dictionary(_, values) => kudu_type(values)?,
         DataType::List(element) | DataType::LargeList(element) => kudu_type(element.data_type())?,
         other => return Err(Error::invalid(format!("Arrow type {other} has no CFile form"))),

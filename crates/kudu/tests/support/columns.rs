@@ -162,7 +162,8 @@ fn within(data_type: &DataType, number: u128) -> i128 {
     match data_type {
         DataType::Decimal32(precision, _)
         | DataType::Decimal64(precision, _)
-        | DataType::Decimal128(precision, _) => number % 10i128.pow(u32::from(*precision)),
+        | DataType::Decimal128(precision, _)
+        | DataType::Decimal256(precision @ ..=38, _) => number % 10i128.pow(u32::from(*precision)),
         _ => number,
     }
 }
@@ -222,6 +223,8 @@ pub fn flat_types() -> Vec<DataType> {
         Decimal128(4, 4),
         Decimal128(15, 2),
         Decimal128(38, 10),
+        Decimal256(8, 2),
+        Decimal256(30, 2),
         Decimal256(39, 0),
     ];
     for unit in [Second, Millisecond, Microsecond, Nanosecond] {

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
+use arrow_buffer::i256;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 use pilaster_kudu::cfile::{KuduType, natural_type};
@@ -58,6 +60,7 @@ fn printed(data_type: KuduType, array: &ArrayRef, row: usize) -> String {
         KuduType::Decimal32 => format!("{}_D32", array.as_primitive::<Decimal32Type>().value(row)),
         KuduType::Decimal64 => format!("{}_D64", array.as_primitive::<Decimal64Type>().value(row)),
         KuduType::Decimal128 => format!("{}_D128", array.as_primitive::<Decimal128Type>().value(row)),
+        KuduType::Int128 => array.as_primitive::<Decimal256Type>().value(row).to_string(),
         KuduType::Date => {
             let date = array.as_primitive::<Date32Type>();
             ArrayFormatter::try_new(date, &FormatOptions::default()).unwrap().value(row).to_string()
@@ -120,8 +123,8 @@ fn escape(byte: u8) -> Option<&'static str> {
     })
 }
 
-/// The types Kudu's tool can print; 128-bit decimals only as long as it does not lose their zeros.
-pub const TYPES: [KuduType; 19] = [
+/// Every type of a column.
+pub const TYPES: [KuduType; 20] = [
     KuduType::Bool,
     KuduType::Int8,
     KuduType::Int16,
@@ -131,6 +134,7 @@ pub const TYPES: [KuduType; 19] = [
     KuduType::UInt16,
     KuduType::UInt32,
     KuduType::UInt64,
+    KuduType::Int128,
     KuduType::Float,
     KuduType::Double,
     KuduType::Decimal32,
@@ -145,16 +149,14 @@ pub const TYPES: [KuduType; 19] = [
 
 /// Values of a type that its text tells apart.
 pub fn values(data_type: KuduType, pattern: Pattern, rows: usize, nulls: u64) -> ArrayRef {
-    let arrow = match data_type {
-        KuduType::Decimal128 => DataType::Decimal128(17, 0),
-        other => natural_type(other),
-    };
+    let arrow = natural_type(data_type);
     let made = match data_type {
-        // Eight digits are printed, dates have a range, and times must have a text.
+        // Eight digits are printed, dates have a range, times must have a text, and wide numbers lose zeros.
         KuduType::Float
         | KuduType::Double
         | KuduType::Date
         | KuduType::UnixtimeMicros
+        | KuduType::Int128
         | KuduType::Decimal128 => {
             let whole = Recipe::new(pattern, rows, nulls).build(&DataType::Int16);
             let wide = arrow_cast::cast(&whole, &DataType::Int32).unwrap();
@@ -166,10 +168,15 @@ pub fn values(data_type: KuduType, pattern: Pattern, rows: usize, nulls: u64) ->
                     arrow_cast::cast(&(Arc::new(scaled) as ArrayRef), &arrow).unwrap()
                 }
                 KuduType::Decimal128 => {
+                    let scaled =
+                        wide.as_primitive::<Int32Type>().unary::<_, Decimal128Type>(with_many_digits);
+                    Arc::new(scaled.with_precision_and_scale(38, 0).unwrap())
+                }
+                KuduType::Int128 => {
                     let scaled = wide
                         .as_primitive::<Int32Type>()
-                        .unary::<_, Decimal128Type>(|v| i128::from(v) * 111_111_111_111);
-                    Arc::new(scaled.with_precision_and_scale(38, 0).unwrap())
+                        .unary::<_, Decimal256Type>(|v| i256::from_i128(with_many_digits(v)));
+                    Arc::new(scaled.with_precision_and_scale(39, 0).unwrap())
                 }
                 _ => arrow_cast::cast(&wide, &arrow).unwrap(),
             }
@@ -180,4 +187,10 @@ pub fn values(data_type: KuduType, pattern: Pattern, rows: usize, nulls: u64) ->
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => made,
         _ => arrow_cast::cast(&made, &arrow).unwrap(),
     }
+}
+
+/// A number of more than 64 bits without zeros inside: the tool prints groups of digits and forgets those that each begins
+/// with, so that 10^22 becomes 10000.
+fn with_many_digits(value: i32) -> i128 {
+    i128::from(value) * 1_111_111_111_111_111_111_111_111_111
 }
