@@ -63,11 +63,19 @@ const MIN_MATCH: usize = 4;
 
 /// Decompresses all of `src` into exactly `dst`.
 pub(crate) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
-    let (mut ip, mut op) = (0, 0);
+    match decompress_behind(src, dst, 0)? {
+        end if end == dst.len() => Ok(()),
+        end => Err(wrong_length(Codec::Lz4, dst.len(), format_args!("{end} bytes"))),
+    }
+}
+
+/// Decompresses all of `src` to `dst`, from `start` on; what is before that may be repeated. Returns where it ends.
+pub(super) fn decompress_behind(src: &[u8], dst: &mut [u8], start: usize) -> Result<usize> {
+    let (mut ip, mut op) = (0, start);
     loop {
         (ip, op) = short_sequences(src, dst, ip, op);
         if careful_sequence(src, dst, &mut ip, &mut op)? {
-            return Ok(());
+            return Ok(op);
         }
     }
 }
@@ -86,11 +94,7 @@ fn careful_sequence(src: &[u8], dst: &mut [u8], ip: &mut usize, op: &mut usize) 
     *ip = ip.wrapping_add(literals);
     *op = op.wrapping_add(literals);
     if *ip == src.len() {
-        return if *op == output {
-            Ok(true)
-        } else {
-            Err(wrong_length(Codec::Lz4, output, format_args!("{op} bytes")))
-        };
+        return Ok(true);
     }
     let offset = src.get(*ip..).and_then(|rest| rest.first_chunk()).ok_or_else(|| truncated(src))?;
     let offset = usize::from(u16::from_le_bytes(*offset));
@@ -305,7 +309,7 @@ mod tests {
     fn decompress_carefully(src: &[u8], dst: &mut [u8]) -> Result<()> {
         let (mut ip, mut op) = (0, 0);
         while !careful_sequence(src, dst, &mut ip, &mut op)? {}
-        Ok(())
+        if op == dst.len() { Ok(()) } else { Err(wrong_length(Codec::Lz4, dst.len(), op)) }
     }
 
     /// A block of sequences with the given literals, offsets and match lengths, and the bytes it stands for.
