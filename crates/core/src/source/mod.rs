@@ -1,5 +1,6 @@
 //! Where bytes come from.
 
+mod ahead;
 mod counting;
 mod file;
 mod handles;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use ahead::{READ_AHEAD_BYTES, ReadAhead};
 pub use counting::{CountingSource, ReadCounts};
 pub use file::FileSource;
 pub use handles::{FileHandles, PooledSource, is_out_of_handles};
@@ -38,10 +40,6 @@ pub const MERGE_HOLE_BYTES: u64 = 16 * 1024;
 /// A read that would be longer than this is not made longer by what lies in a hole: what nobody asked for must not decide how much memory is
 /// taken.
 const MERGED_BYTES: u64 = 4 << 20;
-
-/// Bytes of a column that are fetched in one go when it is known that all of them will be wanted: few enough that many columns
-/// can do so at once.
-pub const READ_AHEAD_BYTES: u64 = 1 << 20;
 
 /// A file, a buffer or an object that can be read at any position, by several threads at once.
 pub trait Source: Send + Sync + Debug {

@@ -197,6 +197,9 @@ impl Table {
             });
         }
         let rows = choices.of(&[1, 2, 19, 20, 60, 300, 1500]);
+        // A row of nested columns has tens of cells; the seconds are for many tables.
+        let is_nested = schema.columns.iter().any(|column| !column.children.is_empty());
+        let rows = if is_nested { rows.min(300) } else { rows };
         let arrays: Vec<(Field, ArrayRef)> = schema
             .columns
             .iter()

@@ -1,6 +1,6 @@
 //! A column with pages of its own, read by row position, page by page.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,14 +8,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_select::take::take;
-use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::pieces::Pieces;
-use pilaster_core::source::READ_AHEAD_BYTES;
+use pilaster_core::source::ReadAhead;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::decode::{DecodedPage, Form};
-use super::page::{PageKind, PagePointer};
+use super::page::PageKind;
 use super::paged::PagedColumn;
 
 /// Rows that cannot be read, and why.
@@ -70,7 +69,7 @@ pub(crate) struct PageCursor {
     /// Rows that will all be read: what may be fetched ahead.
     wanted: RowRanges,
     current: Option<DecodedPage>,
-    ahead: VecDeque<(PagePointer, Bytes)>,
+    ahead: ReadAhead,
     /// What was found out about pages that were probed; `None` for good ones.
     probed: HashMap<usize, Option<Error>>,
 }
@@ -82,7 +81,7 @@ impl PageCursor {
             column: Arc::clone(column),
             wanted,
             current: None,
-            ahead: VecDeque::new(),
+            ahead: ReadAhead::default(),
             probed: HashMap::new(),
         }
     }
@@ -178,14 +177,11 @@ impl PageCursor {
         let Some(located) = column.pages()?.get(number) else {
             return Err(Error::invalid(format!("no page number {number}")));
         };
-        while self.ahead.front().is_some_and(|(pointer, _)| *pointer != located.pointer) {
-            self.ahead.pop_front();
-        }
-        if self.ahead.is_empty() {
+        let place = located.pointer.range();
+        if !self.ahead.has(&place) {
             self.fetch_ahead(number, row)?;
         }
-        let stored = self.ahead.pop_front().map(|(_, bytes)| bytes);
-        self.current = Some(column.decode(located, stored)?);
+        self.current = Some(column.decode(located, self.ahead.take(&place))?);
         Ok(())
     }
 
@@ -197,30 +193,17 @@ impl PageCursor {
         }
         let column = Arc::clone(&self.column);
         let mut wanted = wanted.iter().peekable();
-        let (mut bytes, mut pointers) = (0u64, Vec::new());
-        for page in column.pages()?.get(number..).unwrap_or_default() {
-            while wanted.peek().is_some_and(|range| range.end <= page.rows.start) {
-                wanted.next();
-            }
-            let Some(next) = wanted.peek() else { break };
-            if next.start >= page.rows.end {
-                continue;
-            }
-            bytes = bytes.saturating_add(u64::from(page.pointer.size));
-            if !pointers.is_empty() && bytes > READ_AHEAD_BYTES {
-                break;
-            }
+        let pages = column.pages()?.get(number..).unwrap_or_default().iter();
+        let places = pages
+            .map_while(|page| {
+                while wanted.next_if(|range| range.end <= page.rows.start).is_some() {}
+                wanted.peek().map(|next| (next.start < page.rows.end, page.pointer))
+            })
+            .filter_map(|(is_wanted, pointer)| is_wanted.then_some(pointer))
             // What is wrong further on must not stop what is still readable here.
-            if column.store.check_pointer(page.pointer, PageKind::Data).is_err() {
-                break;
-            }
-            pointers.push(page.pointer);
-        }
-        if pointers.len() > 1 {
-            let ranges: Vec<_> = pointers.iter().map(|pointer| pointer.range()).collect();
-            self.ahead = pointers.into_iter().zip(column.store.source.read_many(&ranges)?).collect();
-        }
-        Ok(())
+            .take_while(|pointer| column.store.check_pointer(*pointer, PageKind::Data).is_ok())
+            .map(|pointer| pointer.range());
+        self.ahead.fetch(column.store.source.as_ref(), places)
     }
 
     /// The parts of `rows` that cannot be read: whole pages.

@@ -271,7 +271,10 @@ mod tests {
                     let mut changed = frame.clone();
                     changed[at] ^= 1 << bit;
                     let is_read = decompress(&changed, &mut found).is_ok();
-                    assert!(!is_read || !checked || found == content, "bit {bit} of byte {at} of {frame:02x?}");
+                    assert!(
+                        !is_read || !checked || found == content,
+                        "bit {bit} of byte {at} of {frame:02x?}"
+                    );
                 }
             }
             let longer = [frame.as_slice(), &[0]].concat();

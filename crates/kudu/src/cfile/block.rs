@@ -54,7 +54,7 @@ impl BlockStore {
     /// Reads one block.
     pub fn read(&self, pointer: BlockPointer, part: &'static str) -> Result<Block> {
         self.check_pointer(pointer, part)?;
-        let stored = self.source.read_at(pointer.offset..pointer.end())?;
+        let stored = self.source.read_at(pointer.range())?;
         self.open(pointer, stored, part)
     }
 

@@ -1,16 +1,14 @@
 //! A column read by row position, block by block.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
-use bytes::Bytes;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::positional::ColumnCursor;
-use pilaster_core::source::READ_AHEAD_BYTES;
+use pilaster_core::source::ReadAhead;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::block::Block;
@@ -26,12 +24,11 @@ pub(crate) struct CellCursor {
     file: Arc<CFile>,
     /// Rows that will all be read: what may be fetched ahead.
     wanted: RowRanges,
-    read_ahead_bytes: u64,
     place: Place,
     current: Option<DecodedBlock>,
     /// Where the block begins that was decoded last.
     at: u64,
-    ahead: VecDeque<(BlockPointer, Bytes)>,
+    ahead: ReadAhead,
     salvage: Option<Vec<(LocatedBlock, Option<String>)>>,
 }
 
@@ -54,18 +51,17 @@ impl CellCursor {
         Self {
             file,
             wanted,
-            read_ahead_bytes: READ_AHEAD_BYTES,
             place: Place::Nowhere,
             current: None,
             at: 0,
-            ahead: VecDeque::new(),
+            ahead: ReadAhead::default(),
             salvage,
         }
     }
 
     /// Fetches at most so many bytes in one go, but always a whole block.
     pub fn with_read_ahead(mut self, bytes: u64) -> Self {
-        self.read_ahead_bytes = bytes;
+        self.ahead = ReadAhead::new(bytes);
         self
     }
 
@@ -181,29 +177,19 @@ impl CellCursor {
         let until = range.end;
         let file = Arc::clone(&self.file);
         let Some(tree) = &file.positional else { return Ok(()) };
-        let (mut cursor, mut bytes, mut pointers) = (cursor.clone(), 0u64, Vec::new());
-        while let Some(entry) = cursor.entry() {
-            let size = u64::from(entry.pointer.size);
-            let is_wanted = file.ordinal_of(entry)? < until;
-            if !pointers.is_empty() && (!is_wanted || bytes.saturating_add(size) > self.read_ahead_bytes) {
-                break;
+        let mut cursor = cursor.clone();
+        let mut is_first = true;
+        // What is wrong further on, an index or where it leads, must not stop what is still readable here.
+        let places = std::iter::from_fn(|| {
+            if !std::mem::take(&mut is_first) {
+                cursor.advance(tree, &file.store).ok()?;
             }
-            // One further on that leads out of the file must not stop what is still readable here.
-            if file.store.check_pointer(entry.pointer, DATA_PART).is_err() {
-                break;
-            }
-            pointers.push(entry.pointer);
-            bytes = bytes.saturating_add(size);
-            // Nor must a damaged index.
-            if cursor.advance(tree, &file.store).is_err() {
-                break;
-            }
-        }
-        if pointers.len() > 1 {
-            let ranges: Vec<_> = pointers.iter().map(|pointer| pointer.offset..pointer.end()).collect();
-            self.ahead = pointers.into_iter().zip(file.store.source.read_many(&ranges)?).collect();
-        }
-        Ok(())
+            let entry = cursor.entry()?;
+            let is_wanted = file.ordinal_of(entry).ok()? < until;
+            (is_wanted && file.store.check_pointer(entry.pointer, DATA_PART).is_ok())
+                .then(|| entry.pointer.range())
+        });
+        self.ahead.fetch(file.store.source.as_ref(), places)
     }
 
     fn load_numbered(&mut self, row: u64, is_next: bool) -> Result<()> {
@@ -240,14 +226,7 @@ impl CellCursor {
 
     /// Decodes the block at `pointer`, which must hold `row`.
     fn decode_block(&mut self, pointer: BlockPointer, row: u64) -> Result<()> {
-        let stored = match self.ahead.pop_front() {
-            Some((at, bytes)) if at == pointer => Some(bytes),
-            _ => {
-                self.ahead.clear();
-                None
-            }
-        };
-        let block: Block = match stored {
+        let block: Block = match self.ahead.take(&pointer.range()) {
             Some(bytes) => self.file.store.open(pointer, bytes, DATA_PART)?,
             None => self.file.store.read(pointer, DATA_PART)?,
         };

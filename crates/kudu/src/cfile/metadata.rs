@@ -8,6 +8,8 @@
 //! Reading starts with the last 12 bytes. The footer message must be parsed before it can be checked, because it says
 //! itself whether there are checksums. See `docs/formats/kudu-cfile.md`, "Header and footer".
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Limits, Result, Source};
@@ -81,6 +83,11 @@ pub struct BlockPointer {
 impl BlockPointer {
     pub(crate) fn end(self) -> u64 {
         self.offset.saturating_add(u64::from(self.size))
+    }
+
+    /// The bytes of the block.
+    pub(crate) fn range(self) -> Range<u64> {
+        self.offset..self.end()
     }
 
     fn parse(message: BlockPointerPb) -> Result<Self> {
