@@ -40,6 +40,7 @@ impl Default for Limits {
 impl Limits {
     /// Bounds for files of a few KiB that nobody vouches for, as tests of damage and fuzz targets have them:
     /// 64 KiB of metadata, 1 MiB of anything else, 8 levels.
+    #[doc(hidden)]
     #[must_use]
     pub fn small() -> Self {
         const MIB: u64 = 1 << 20;

@@ -51,7 +51,9 @@ impl ReadAhead {
         self.fetched.clear();
         let (mut bytes, mut wanted) = (0u64, Vec::new());
         for block in blocks {
-            bytes = bytes.saturating_add(block.end.saturating_sub(block.start));
+            // A damaged index may name any number of blocks without bytes.
+            let least = size_of::<(Range<u64>, Bytes)>() as u64;
+            bytes = bytes.saturating_add(block.end.saturating_sub(block.start).max(least));
             if !wanted.is_empty() && bytes > self.most_bytes {
                 break;
             }
@@ -74,19 +76,9 @@ impl ReadAhead {
         None
     }
 
-    /// Whether nothing is left of what was fetched.
-    pub fn is_empty(&self) -> bool {
-        self.fetched.is_empty()
-    }
-
     /// Whether `block` was fetched, and not taken or dropped yet.
     pub fn has(&self, block: &Range<u64>) -> bool {
         self.fetched.iter().any(|(range, _)| range == block)
-    }
-
-    /// Drops what was fetched.
-    pub fn clear(&mut self) {
-        self.fetched.clear();
     }
 }
 
@@ -105,8 +97,16 @@ mod tests {
             assert_eq!(blocks().filter(|block| ahead.has(block)).count(), fetched, "{most_bytes}");
             let found =
                 blocks().map_while(|block| ahead.take(&block)).map(|bytes| bytes.len()).sum::<usize>();
-            assert_eq!((found, ahead.is_empty()), (fetched * 100, true));
+            assert_eq!(found, fetched * 100);
         }
         assert_eq!(source.counts().reads, 3);
+    }
+
+    #[test]
+    fn blocks_without_bytes_have_an_end() {
+        let source = MemorySource::new("bytes", vec![7; 10]);
+        let mut ahead = ReadAhead::default();
+        ahead.fetch(&source, std::iter::repeat(5..5)).unwrap();
+        assert!(ahead.fetched.len() < 100_000);
     }
 }

@@ -31,7 +31,8 @@ const FLAG_DICTIONARY: u8 = 0x01;
 /// The bit of a block's length that says that it is not compressed.
 const FLAG_PLAIN: u32 = 1 << 31;
 
-/// What is written: magic, linked blocks without checksums, blocks of 256 KiB, and the checksum of these two bytes.
+/// What is written, as Doris does: magic, linked blocks without checksums, blocks of 256 KiB, and the checksum of these two
+/// bytes. Blocks may repeat what is before them; ours do not, which only pages of more than 256 KiB could use.
 const HEADER: [u8; 7] = [0x04, 0x22, 0x4d, 0x18, VERSION_1, 0x50, 0x77];
 /// Most bytes of one block that is written.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -263,14 +264,20 @@ mod tests {
         let content = b"repeat repeat repeat repeat and something else".repeat(3);
         for info in infos(content.len()).skip(4).step_by(8).chain(infos(content.len()).skip(56).take(1)) {
             let frame = by_library(&content, info);
-            let checked = frame[4] & FLAG_CHECKSUM != 0;
+            let (flags, header_end) = (frame[4], 7 + usize::from(frame[4] & FLAG_SIZE));
+            let checked = flags & FLAG_CHECKSUM != 0;
             for at in 0..frame.len() {
                 let mut found = vec![0; content.len()];
                 assert!(decompress(&frame[..at], &mut found).is_err(), "cut at {at}");
+                // What a checksum is over, and the checksum itself.
+                let must_be_noticed = at < header_end
+                    || flags & FLAG_BLOCK_CHECKSUMS != 0 && at < frame.len() - 4
+                    || checked && at >= frame.len() - 4;
                 for bit in 0..8 {
                     let mut changed = frame.clone();
                     changed[at] ^= 1 << bit;
                     let is_read = decompress(&changed, &mut found).is_ok();
+                    assert!(!is_read || !must_be_noticed, "bit {bit} of byte {at} of {frame:02x?}");
                     assert!(
                         !is_read || !checked || found == content,
                         "bit {bit} of byte {at} of {frame:02x?}"
@@ -280,6 +287,21 @@ mod tests {
             let longer = [frame.as_slice(), &[0]].concat();
             assert!(decompress(&longer, &mut vec![0; content.len()]).is_err());
         }
+    }
+
+    #[test]
+    fn blocks_that_stand_alone_repeat_nothing_of_others() {
+        // Four bytes as they are; then a block that repeats all four, and one byte of its own.
+        let blocks = [4, 0, 0, 0x80, b'a', b'b', b'c', b'd', 5, 0, 0, 0, 0, 4, 0, 0x10, b'e', 0, 0, 0, 0];
+        let frame = |flags: u8| {
+            let [_, checksum, ..] = XxHash32::oneshot(0, &[flags, 0x40]).to_le_bytes();
+            [MAGIC.as_slice(), &[flags, 0x40, checksum], &blocks].concat()
+        };
+        let mut found = [0; 9];
+        decompress(&frame(VERSION_1), &mut found).unwrap();
+        assert_eq!(&found, b"abcdabcde");
+        let error = decompress(&frame(VERSION_1 | FLAG_ALONE), &mut found).unwrap_err().to_string();
+        assert!(error.starts_with("at byte 20: expected an lz4 offset"), "{error}");
     }
 
     proptest! {

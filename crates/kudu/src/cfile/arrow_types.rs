@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, TimeUnit};
 use pilaster_core::views::ByteKind;
 use pilaster_core::{Error, Limits, Result, fitting};
 
@@ -89,7 +89,7 @@ pub fn kudu_type(data_type: &DataType) -> Result<KuduType> {
         DataType::Decimal32(precision, _)
         | DataType::Decimal64(precision, _)
         | DataType::Decimal128(precision, _)
-        | DataType::Decimal256(precision @ ..=38, _) => match precision {
+        | DataType::Decimal256(precision @ ..=DECIMAL128_MAX_PRECISION, _) => match precision {
             0..=9 => KuduType::Decimal32,
             10..=18 => KuduType::Decimal64,
             _ => KuduType::Decimal128,
@@ -294,6 +294,27 @@ mod tests {
             let expected = if data_type == KuduType::Varchar { KuduType::String } else { data_type };
             assert_eq!(written, expected);
             assert_eq!(Target::new(data_type, None).unwrap().arrow, natural_type(data_type));
+        }
+    }
+
+    #[test]
+    fn decimals_are_written_in_the_width_they_need() {
+        for (precision, scale, written) in [
+            (9, 2, Some(KuduType::Decimal32)),
+            (10, 2, Some(KuduType::Decimal64)),
+            (18, 0, Some(KuduType::Decimal64)),
+            (19, 0, Some(KuduType::Decimal128)),
+            (38, 38, Some(KuduType::Decimal128)),
+            (39, 0, Some(KuduType::Int128)),
+            (39, 2, None),
+            (40, 0, None),
+            (76, 0, None),
+        ] {
+            let wide = DataType::Decimal256(precision, scale);
+            assert_eq!(kudu_type(&wide).ok(), written, "{wide}");
+            if precision <= 38 {
+                assert_eq!(kudu_type(&DataType::Decimal128(precision, scale)).ok(), written);
+            }
         }
     }
 

@@ -142,14 +142,13 @@ impl CellCursor {
                 cursor
             }
             _ => {
-                self.ahead.clear();
                 let ordinal = u32::try_from(row).map_err(|_| self.past_the_end(row))?;
                 tree.seek(&file.store, &ordinal.to_be_bytes())?
             }
         };
         let entry = cursor.entry().cloned().ok_or_else(|| self.past_the_end(row))?;
         let start = file.ordinal_of(&entry)?;
-        if self.ahead.is_empty() {
+        if !self.ahead.has(&entry.pointer.range()) {
             self.fetch_ahead(&cursor, row)?;
         }
         self.place = Place::Indexed(cursor);
