@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
 use arrow_cast::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow_schema::{DataType, Schema};
 
+use super::members::Members;
 use super::{CompareOp, Literal, Predicate, like};
 use crate::dataset::column_index;
 use crate::error::{Error, Result};
@@ -34,6 +35,12 @@ pub(super) enum Bound {
     },
     And(Vec<Bound>),
     Or(Vec<Bound>),
+    /// One of `parts` holds, or all of them if they are `NOT`: the comparisons of a column with each of many values.
+    Among {
+        parts: Vec<Bound>,
+        is_negated: bool,
+        members: Members,
+    },
 }
 
 impl Predicate {
@@ -56,9 +63,13 @@ fn bind(predicate: &Predicate, schema: &Schema, negated: bool) -> Result<Bound> 
         }
         Predicate::In { column, values } => {
             let op = if negated { CompareOp::NotEq } else { CompareOp::Eq };
-            let parts =
+            let parts: Vec<_> =
                 values.iter().map(|value| bind_compare(schema, column, op, value)).collect::<Result<_>>()?;
-            if negated { Bound::And(parts) } else { Bound::Or(parts) }
+            match Members::new(&parts, op) {
+                Some(members) => Bound::Among { parts, is_negated: negated, members },
+                None if negated => Bound::And(parts),
+                None => Bound::Or(parts),
+            }
         }
         Predicate::IsNull { column } => Bound::IsNull { column: column_index(schema, column)?, negated },
         Predicate::IsNotNull { column } => {

@@ -54,10 +54,10 @@ fn values(bound: &Bound, wanted: usize) -> Option<Vec<Literal>> {
         }
         Bound::Compare { .. } | Bound::IsNull { .. } => None,
         // Each part alone holds for every match; the shortest list says most.
-        Bound::And(parts) => {
+        Bound::And(parts) | Bound::Among { parts, is_negated: true, .. } => {
             parts.iter().filter_map(|part| values(part, wanted)).min_by_key(|values| values.len())
         }
-        Bound::Or(parts) => {
+        Bound::Or(parts) | Bound::Among { parts, is_negated: false, .. } => {
             let mut all = Vec::new();
             for part in parts {
                 all.extend(values(part, wanted)?);
@@ -87,13 +87,13 @@ fn bounds(bound: &Bound, wanted: usize) -> Bounds {
             Bounds { lower, upper }
         }
         Bound::Compare { .. } | Bound::IsNull { .. } => Bounds::EVERYTHING,
-        Bound::And(parts) => {
+        Bound::And(parts) | Bound::Among { parts, is_negated: true, .. } => {
             parts.iter().map(|part| bounds(part, wanted)).fold(Bounds::EVERYTHING, |a, b| Bounds {
                 lower: tighter(a.lower, b.lower, Ordering::Greater),
                 upper: tighter(a.upper, b.upper, Ordering::Less),
             })
         }
-        Bound::Or(parts) => parts
+        Bound::Or(parts) | Bound::Among { parts, is_negated: false, .. } => parts
             .iter()
             .map(|part| bounds(part, wanted))
             .reduce(|a, b| Bounds {

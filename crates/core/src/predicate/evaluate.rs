@@ -31,6 +31,10 @@ fn evaluate(bound: &Bound, batch: &RecordBatch) -> Result<BooleanArray> {
             let column = column_of(batch, *column)?;
             Ok(if *negated { not_null(column) } else { is_null(column) })
         }
+        Bound::Among { is_negated, members, .. } => {
+            let column = column_of(batch, members.column)?;
+            by_word(column, members.values.data_type(), |column| members.find(column, *is_negated))
+        }
         Bound::And(parts) => fold(parts, batch, true, arrow_arith::boolean::and_kleene),
         Bound::Or(parts) => fold(parts, batch, false, arrow_arith::boolean::or_kleene),
     }
@@ -66,25 +70,32 @@ pub(super) fn compare(
     value: &Literal,
     to: Option<&DataType>,
 ) -> Result<BooleanArray> {
-    if let Some(dictionary) = column.as_any_dictionary_opt() {
-        // Words may be views where the column is nominally plain text: bring them to the literal's type.
-        let wanted = to.unwrap_or(value.array().data_type());
-        let words = cast(dictionary.values(), wanted)?;
-        let words = compare(&words, op, value, None)?;
-        let rows = arrow_select::take::take(&words, dictionary.keys(), None)?;
-        return Ok(rows.as_boolean().clone());
-    }
-    let cast_column;
-    let column = match to {
-        Some(data_type) => {
-            // A value that does not fit must not quietly become unknown.
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
-            cast_column = cast_with_options(column, data_type, &strict)?;
-            &cast_column
-        }
-        None => column,
-    };
-    Ok(op.compare(column, value)?)
+    by_word(column, to.unwrap_or(value.array().data_type()), |column| {
+        let cast_column;
+        let column = match to {
+            Some(data_type) => {
+                // A value that does not fit must not quietly become unknown.
+                let strict = CastOptions { safe: false, ..CastOptions::default() };
+                cast_column = cast_with_options(column, data_type, &strict)?;
+                &cast_column
+            }
+            None => column,
+        };
+        Ok(op.compare(column, value)?)
+    })
+}
+
+/// What `compare` says of each row; of a dictionary it is asked about the words, which it gets in the type `wanted`.
+fn by_word(
+    column: &ArrayRef,
+    wanted: &DataType,
+    compare: impl Fn(&ArrayRef) -> Result<BooleanArray>,
+) -> Result<BooleanArray> {
+    let Some(dictionary) = column.as_any_dictionary_opt() else { return compare(column) };
+    // Words may be views where the column is nominally plain text.
+    let words = compare(&cast(dictionary.values(), wanted)?)?;
+    let rows = arrow_select::take::take(&words, dictionary.keys(), None)?;
+    Ok(rows.as_boolean().clone())
 }
 
 impl CompareOp {

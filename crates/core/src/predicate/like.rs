@@ -28,7 +28,7 @@ fn contained(bound: &Bound, wanted: usize) -> Vec<String> {
             text(value).into_iter().collect()
         }
         Bound::And(parts) => parts.iter().flat_map(|part| contained(part, wanted)).collect(),
-        Bound::Compare { .. } | Bound::IsNull { .. } | Bound::Or(_) => Vec::new(),
+        Bound::Compare { .. } | Bound::IsNull { .. } | Bound::Or(_) | Bound::Among { .. } => Vec::new(),
     }
 }
 

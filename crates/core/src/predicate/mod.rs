@@ -11,6 +11,7 @@ mod bind;
 mod bounds;
 mod evaluate;
 mod like;
+mod members;
 mod prune;
 
 use std::collections::BTreeSet;

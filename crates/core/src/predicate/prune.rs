@@ -72,10 +72,10 @@ fn may_match(bound: &Bound, zones: &dyn ZoneStatistics) -> Option<BooleanBuffer>
                 nulls.is_null(zone) || rows.is_null(zone) || nulls.value(zone) < rows.value(zone)
             }))
         }
-        Bound::And(parts) => {
+        Bound::And(parts) | Bound::Among { parts, is_negated: true, .. } => {
             parts.iter().map(|part| may_match(part, zones)).fold(None, |a, b| both(a, b, |a, b| a & b))
         }
-        Bound::Or(parts) => parts
+        Bound::Or(parts) | Bound::Among { parts, is_negated: false, .. } => parts
             .iter()
             .map(|part| may_match(part, zones))
             .reduce(|a, b| Some(&a? | &b?))
