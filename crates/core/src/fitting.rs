@@ -113,6 +113,22 @@ pub fn check_bytes(found: u64, limits: &Limits) -> Result<()> {
     Err(Error::new(ErrorKind::LimitExceeded { limit: LIMIT, max, found }))
 }
 
+/// Counts the bytes of the blocks that a batch of views keeps in memory.
+#[derive(Debug, Default)]
+pub struct Held(u64);
+
+impl Held {
+    /// Adds a block. One alone may have any size: no batch could do with less.
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn add(&mut self, bytes: u64, limits: &Limits) -> Result<()> {
+        let is_first = self.0 == 0;
+        self.0 = self.0.saturating_add(bytes);
+        if is_first { Ok(()) } else { check_bytes(self.0, limits) }
+    }
+}
+
 fn most_bytes(limits: &Limits) -> u64 {
     limits.batch_bytes.min(i32::MAX as u64)
 }

@@ -15,8 +15,11 @@
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
 //! | [`fitting`] | batches that fit in memory once their values are written out |
 //! | [`progress`] | how far long work has come: [`Progress`] |
+//! | [`merge`] | sources of rows in key order made one |
 //! | [`numbers`] | Arrow numbers over decoded bytes, without a copy |
 //! | [`pieces`] | the rows that one read takes out of several blocks, as one array |
+//! | [`protobuf`] | messages that files hold, read within limits |
+//! | [`rocks`] | the databases in which servers keep metadata |
 //! | [`validity`] | which rows of a block hold a value |
 //! | [`views`] | Arrow string views over decoded bytes, without a copy |
 //! | [`error`] | what failed, where, what was expected and what was found: [`Error`] |
@@ -27,6 +30,7 @@
 //! | --- | --- |
 //! | `object_store` | sources on S3, GCS, Azure and HTTP |
 //! | `hdfs` | sources on HDFS |
+//! | `rocksdb` | databases of RocksDB |
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -94,6 +94,13 @@ impl VerifyReport {
         self.findings.iter().all(|finding| finding.severity < Severity::Error)
     }
 
+    /// Adds a file that could not be opened; `is_unread` if that says nothing about what is in it.
+    pub fn add_failure(&mut self, path: &str, error: &Error, is_unread: bool) {
+        self.files = self.files.saturating_add(1);
+        self.unread = self.unread.saturating_add(u64::from(is_unread));
+        self.findings.push(Finding::from_error(error, path, None));
+    }
+
     /// Adds what another verification found.
     pub fn merge(&mut self, other: VerifyReport) {
         self.findings.extend(other.findings);

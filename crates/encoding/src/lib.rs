@@ -1,8 +1,9 @@
 //! Bytes to values and back: the encodings, block codecs and checksums that columnar file formats are made of.
 //!
-//! The crate knows no file and no block header; it takes slices and gives values, and the other way. Formats add their
-//! headers and counts. Of Arrow it knows one layout, string views, with the feature `arrow`. Every decoder takes bytes from anywhere: whatever they hold, it returns values or a
-//! [`DecodeError`] with the position, and allocates no more than the counts its caller passed in allow.
+//! The crate knows no file; it takes slices and gives values, and the other way. Formats add their headers and counts, but for those
+//! that belong to an encoding wherever it is used ([`bitshuffle::ShuffledBlock`]). Of Arrow it knows one layout, string views, with the
+//! feature `arrow`. Every decoder takes bytes from anywhere: whatever they hold, it returns values or a [`DecodeError`] with the
+//! position, and allocates no more than the counts its caller passed in allow.
 //!
 //! | module | bytes |
 //! | --- | --- |
@@ -24,6 +25,7 @@
 //! | [`codec`] | LZ4, Snappy, zlib, gzip, LZO and Zstandard blocks |
 //! | [`checksum`] | CRC-32C, CRC-32 |
 //! | [`utf8`] | text checks over whole buffers |
+//! | `views` | Arrow string views over strings behind offsets or lengths, with the feature `arrow` |
 //!
 //! Hot loops have kernels for the vectors of x86-64 (SSSE3, AVX2, AVX-512 with GFNI) and 64-bit Arm (NEON), chosen once at
 //! run time, beside portable code that gives the same bytes.
@@ -59,6 +61,7 @@
 //! | `lzo` | yes | the LZO block codec |
 //! | `lz4-frame` | yes | the LZ4 frame codec |
 //! | `zstd` | yes | the Zstandard codec |
+//! | `arrow` | no | Arrow view arrays over decoded strings |
 //!
 //! Without its feature a codec can still be named; using it gives an error that names the feature.
 

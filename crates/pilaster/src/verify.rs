@@ -3,9 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pilaster_core::{
-    DatasetRef, Error, ErrorKind, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
-};
+use pilaster_core::{DatasetRef, Error, ErrorKind, Progress, Result, Severity, VerifyDepth, VerifyReport};
 use serde_json::{Value, json};
 
 use crate::open::OpenOptions;
@@ -49,11 +47,7 @@ pub(crate) fn verify_all(
         match dataset {
             Ok(dataset) => report.merge(dataset.verify(depth, progress)?),
             Err(error) if is_missing(&error) => return Err(error),
-            Err(error) => {
-                report.files = report.files.saturating_add(1);
-                report.unread = report.unread.saturating_add(u64::from(is_unread(&name, &error)));
-                report.findings.push(Finding::from_error(&error, &name, None));
-            }
+            Err(error) => report.add_failure(&name, &error, is_unread(&name, &error)),
         }
     }
     Ok(())

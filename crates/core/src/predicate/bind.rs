@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array};
 use arrow_cast::{CastOptions, can_cast_types, cast, cast_with_options};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{DECIMAL256_MAX_PRECISION, DataType, Schema, TimeUnit};
 
 use super::members::Members;
 use super::{CompareOp, Literal, Predicate, like};
@@ -90,6 +90,7 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
         DataType::Dictionary(_, values) => values,
         other => other,
     };
+    let value = &spelled_out(value, column_type);
     let literal_type = value.array().data_type().clone();
     if matches!(op, CompareOp::Like | CompareOp::NotLike) && !(is_text(column_type) && is_text(&literal_type))
     {
@@ -115,6 +116,37 @@ fn bind_compare(schema: &Schema, name: &str, op: CompareOp, value: &Literal) -> 
     Err(Error::invalid(format!(
         "column \"{name}\" of type {column_type} cannot be compared with {value} ({literal_type})"
     )))
+}
+
+/// The literal with all of its digits, where the column's type may have fewer and casting either to the other would round it.
+fn spelled_out(value: &Literal, column_type: &DataType) -> Literal {
+    let exact_type = match column_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => decimal_places(value)
+            .map(|places| DataType::Decimal256(DECIMAL256_MAX_PRECISION, places.max(*scale))),
+        DataType::Timestamp(_, zone) if is_text(value.array().data_type()) => {
+            Some(DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()))
+        }
+        _ => None,
+    };
+    exact_type.and_then(|exact| cast_exactly(value, &exact)).unwrap_or_else(|| value.clone())
+}
+
+/// How many digits a number has after the point; `None` if it is none, or one of floating point.
+fn decimal_places(value: &Literal) -> Option<i8> {
+    match value.array().data_type() {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => Some(*scale),
+        data_type if data_type.is_integer() => Some(0),
+        _ => {
+            let text = like::text(value)?;
+            i8::try_from(text.split_once('.').map_or(0, |(_, places)| places.trim_end().len())).ok()
+        }
+    }
 }
 
 /// `column op value`. A pattern without wildcards is compared as the text it is. The two zeros of floats are one value, but
@@ -198,11 +230,65 @@ fn cast_exactly(value: &Literal, to: &DataType) -> Option<Literal> {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::RecordBatch;
+    use arrow_array::{Decimal64Array, Decimal128Array, RecordBatch, TimestampSecondArray};
     use arrow_schema::Field;
 
     use super::*;
     use crate::predicate::{col, lit};
+
+    /// Which of the rows 0.12, 0.13, 9999999.99 and null compare so.
+    #[test]
+    fn literals_are_not_rounded_to_the_digits_of_a_column() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Decimal64(9, 2), true)]));
+        let values = Decimal64Array::from(vec![Some(12), Some(13), Some(999_999_999), None]);
+        let values = values.with_precision_and_scale(9, 2).unwrap();
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)]).unwrap();
+        let whole = Decimal128Array::from(vec![10_000_000]).with_precision_and_scale(38, 0).unwrap();
+        let whole = Literal::from_array(&whole, 0);
+        for (predicate, expected) in [
+            (col("x").eq(lit("0.125")), [false, false, false]),
+            (col("x").gt(lit("0.125")), [false, true, true]),
+            (col("x").lt_eq(lit("0.125")), [true, false, false]),
+            (col("x").not_eq(lit("0.125")), [true, true, true]),
+            (col("x").eq(lit("0.13")), [false, true, false]),
+            (col("x").eq(lit("0.1300")), [false, true, false]),
+            (col("x").eq(whole.clone()), [false, false, false]),
+            (col("x").lt(whole), [true, true, true]),
+            (col("x").eq(lit("10000000")), [false, false, false]),
+            (col("x").lt(lit(10_000_000_i64)), [true, true, true]),
+            (col("x").gt_eq(lit(10_000_000_i64)), [false, false, false]),
+        ] {
+            let mask = predicate.bind(&schema).unwrap().evaluate(&batch).unwrap();
+            let found: Vec<_> = mask.iter().map(|row| row == Some(true)).take(3).collect();
+            assert_eq!(found, expected, "{predicate}");
+            assert!(mask.is_null(3), "{predicate}");
+        }
+        assert!(col("x").eq(lit("many")).bind(&schema).is_err());
+    }
+
+    #[test]
+    fn times_are_not_cut_to_the_unit_of_a_column() {
+        let seconds = DataType::Timestamp(TimeUnit::Second, None);
+        let schema = Arc::new(Schema::new(vec![Field::new("x", seconds, true)]));
+        let values = TimestampSecondArray::from(vec![0, 1, 253_402_300_799]);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)]).unwrap();
+        for (predicate, expected) in [
+            (col("x").eq(lit("1970-01-01T00:00:01")), [false, true, false]),
+            (col("x").eq(lit("9999-12-31T23:59:59")), [false, false, true]),
+        ] {
+            let mask = predicate.bind(&schema).unwrap().evaluate(&batch).unwrap();
+            assert_eq!(mask.values().iter().collect::<Vec<_>>(), expected, "{predicate}");
+        }
+        let near = RecordBatch::try_new(schema, vec![batch.column(0).slice(0, 2)]).unwrap();
+        for (predicate, expected) in [
+            (col("x").eq(lit("1970-01-01T00:00:00.5")), [false, false]),
+            (col("x").gt(lit("1970-01-01T00:00:00.5")), [false, true]),
+            (col("x").lt(lit("1970-01-01T00:00:00.5")), [true, false]),
+        ] {
+            let mask = predicate.bind(&near.schema()).unwrap().evaluate(&near).unwrap();
+            assert_eq!(mask.values().iter().collect::<Vec<_>>(), expected, "{predicate}");
+        }
+    }
 
     #[test]
     fn the_two_zeros_are_one_value() {

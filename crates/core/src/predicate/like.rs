@@ -87,7 +87,7 @@ fn behind(beginning: &str) -> Option<String> {
     Some(behind)
 }
 
-fn text(literal: &Literal) -> Option<String> {
+pub(super) fn text(literal: &Literal) -> Option<String> {
     let literal = literal.array();
     if literal.is_null(0) {
         return None;

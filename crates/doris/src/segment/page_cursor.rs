@@ -9,6 +9,7 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_select::take::take;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::fitting::Held;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::ReadAhead;
 use pilaster_core::{Error, Result, RowRanges};
@@ -90,12 +91,14 @@ impl PageCursor {
     pub fn read(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
         let column = Arc::clone(&self.column);
         let mut pieces = Pieces::new(without_codes);
+        let mut held = Held::default();
         let mut row = rows.start;
         while row < rows.end {
             let left = usize::try_from(rows.end.saturating_sub(row)).unwrap_or_default();
             let (range, page) = self.load(row, rows.end)?;
             row = row.saturating_add(range.len() as u64);
             let first_row = page.first_row;
+            held.add(page.held_bytes(), &column.shape.limits)?;
             let pushed = match page.plain_strings(range.clone()) {
                 Some((kind, strings, range)) => {
                     // What is asked for may be more than there is.

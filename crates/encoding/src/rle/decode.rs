@@ -1,26 +1,28 @@
 //! Reading the runs.
 
+use std::ops::Range;
+
 use super::RleValue;
 use crate::bits::{self, width_mask};
 use crate::{DecodeError, Result, varint};
 
 /// What is left of the run the decoder stands in.
 #[derive(Debug, Clone)]
-enum Run<'a> {
+enum Run {
     Repeated {
         value: u64,
         left: usize,
     },
     /// `next` values were taken, `stored` have bytes, `nominal` is what the header promised (a multiple of eight).
     Literal {
-        bytes: &'a [u8],
+        bytes: Range<usize>,
         next: usize,
         stored: usize,
         nominal: usize,
     },
 }
 
-impl Run<'_> {
+impl Run {
     const EMPTY: Self = Run::Repeated { value: 0, left: 0 };
 
     /// Values that can still be taken.
@@ -39,13 +41,13 @@ impl Run<'_> {
     }
 }
 
-/// Reads a stream piece by piece.
+/// Reads a stream piece by piece, out of bytes that it borrows or owns.
 ///
 /// ```
 /// use pilaster_encoding::rle::RleDecoder;
 ///
 /// let stream = [0x12, 7, 0, 0, 0, 0x02, 0xff, 0xff, 0xff, 0xff];
-/// let mut decoder = RleDecoder::new(&stream, 32)?;
+/// let mut decoder = RleDecoder::new(stream, 32)?;
 /// decoder.skip(8)?;
 /// let mut values = [0i32; 2];
 /// decoder.read(&mut values)?;
@@ -54,19 +56,19 @@ impl Run<'_> {
 /// # Ok::<(), pilaster_encoding::DecodeError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct RleDecoder<'a> {
-    bytes: &'a [u8],
+pub struct RleDecoder<B> {
+    bytes: B,
     pos: usize,
     width: u32,
-    run: Run<'a>,
+    run: Run,
 }
 
-impl<'a> RleDecoder<'a> {
+impl<B: AsRef<[u8]>> RleDecoder<B> {
     /// A decoder of integers of `width` bits.
     ///
     /// # Errors
     /// If the width is not in 1 to 64.
-    pub fn new(bytes: &'a [u8], width: u32) -> Result<Self> {
+    pub fn new(bytes: B, width: u32) -> Result<Self> {
         if width == 0 || width > 64 {
             return Err(DecodeError::new(0, "a width of 1 to 64 bits", width.to_string()));
         }
@@ -91,7 +93,10 @@ impl<'a> RleDecoder<'a> {
             let (now, later) = std::mem::take(&mut rest).split_at_mut(n);
             match &self.run {
                 Run::Repeated { value, .. } => now.fill(T::from_bits(*value)),
-                Run::Literal { bytes, next, .. } => bits::unpack_width(bytes, self.width, *next, now)?,
+                Run::Literal { bytes, next, .. } => {
+                    let stored = self.bytes.as_ref().get(bytes.clone()).unwrap_or_default();
+                    bits::unpack_width(stored, self.width, *next, now)?;
+                }
             }
             self.run.advance(n);
             rest = later;
@@ -141,8 +146,9 @@ impl<'a> RleDecoder<'a> {
                 }
             }
         }
-        if self.pos < self.bytes.len() {
-            let found = format!("{} more bytes", self.bytes.len().saturating_sub(self.pos));
+        let length = self.bytes.as_ref().len();
+        if self.pos < length {
+            let found = format!("{} more bytes", length.saturating_sub(self.pos));
             return Err(DecodeError::new(self.pos, "the end of the stream", found));
         }
         Ok(())
@@ -156,16 +162,16 @@ impl<'a> RleDecoder<'a> {
     }
 
     fn next_run(&mut self) -> Result<usize> {
-        let at = self.pos;
-        if at >= self.bytes.len() {
+        let (at, bytes) = (self.pos, self.bytes.as_ref());
+        if at >= bytes.len() {
             return Err(DecodeError::new(at, "another run", "the end of the stream"));
         }
-        let header = varint::read_u32(self.bytes, &mut self.pos)?;
+        let header = varint::read_u32(bytes, &mut self.pos)?;
         let count = (header >> 1) as usize;
         if count == 0 {
             return Err(DecodeError::new(at, "a run of at least one value", "an empty run"));
         }
-        let rest = self.bytes.get(self.pos..).unwrap_or_default();
+        let rest = bytes.get(self.pos..).unwrap_or_default();
         if header & 1 == 0 {
             let len = self.width.div_ceil(8) as usize;
             let Some(stored) = rest.get(..len) else {
@@ -192,8 +198,9 @@ impl<'a> RleDecoder<'a> {
                     "the end of the stream",
                 ));
             }
-            self.pos = self.pos.saturating_add(bytes.len());
-            self.run = Run::Literal { bytes, next: 0, stored, nominal };
+            let start = self.pos;
+            self.pos = start.saturating_add(bytes.len());
+            self.run = Run::Literal { bytes: start..self.pos, next: 0, stored, nominal };
         }
         Ok(self.run.available())
     }
@@ -273,7 +280,9 @@ pub fn decode_bitmap(bytes: &[u8], count: usize, out: &mut Vec<u8>) -> Result<us
             Run::Repeated { value: 0, .. } => {}
             Run::Repeated { .. } => bits::set_run(bitmap, at, n),
             // The whole run is taken at once, so it starts with its first byte.
-            Run::Literal { bytes, .. } => bits::or_bits(bitmap, at, bytes, n),
+            Run::Literal { bytes: stored, .. } => {
+                bits::or_bits(bitmap, at, bytes.get(stored.clone()).unwrap_or_default(), n);
+            }
         }
         decoder.run.advance(n);
         at = at.wrapping_add(n);

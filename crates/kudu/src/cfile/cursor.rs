@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
+use pilaster_core::fitting::Held;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::ReadAhead;
@@ -79,10 +80,12 @@ impl CellCursor {
         // Strings are joined as views; the whole is brought to the type that was asked for.
         let target = &file.shape.target.decoded_only();
         let mut pieces = Pieces::new(|piece| finish(piece, target));
+        let mut held = Held::default();
         let mut row = rows.start;
         while row < rows.end {
             self.load(row)?;
             let Some(block) = &mut self.current else { break };
+            held.add(block.held_bytes(), &file.shape.limits)?;
             let index = |row: u64| usize::try_from(row.saturating_sub(block.first_row)).unwrap_or(usize::MAX);
             let (start, wanted_end) = (index(row), index(rows.end));
             let (end, left) = (wanted_end.min(block.rows), wanted_end.saturating_sub(start));
@@ -148,24 +151,30 @@ impl CellCursor {
         };
         let entry = cursor.entry().cloned().ok_or_else(|| self.past_the_end(row))?;
         let start = file.ordinal_of(&entry)?;
+        let end = cursor.next_in_leaf().and_then(|next| file.ordinal_of(&next).ok());
         if !self.ahead.has(&entry.pointer.range()) {
             self.fetch_ahead(&cursor, row)?;
         }
         self.place = Place::Indexed(cursor);
         self.decode_block(entry.pointer, row)?;
-        match &self.current {
-            Some(block) if block.first_row == start => Ok(()),
-            Some(block) => {
-                let found = format!("row {}", block.first_row);
-                self.current = None;
-                Err(Error::corrupt(
-                    format!("a block that starts at row {start}, as its index entry says"),
-                    found,
-                )
-                .at(file.name(), entry.pointer.offset, DATA_PART))
-            }
-            None => Err(self.past_the_end(row)),
+        // Where the blocks before end, this one must begin, whatever its entry says.
+        let starts = [start, if is_next { row } else { start }];
+        starts.into_iter().try_for_each(|start| self.check_place(start, end))
+    }
+
+    /// Refuses the current block unless it has the rows from `start` to `end`, as far as that is known: of rows that two blocks claim
+    /// to hold, the way there would decide which are given.
+    fn check_place(&mut self, start: u64, end: Option<u64>) -> Result<()> {
+        let Some(block) = &self.current else { return Ok(()) };
+        let found = block.first_row..block.first_row.saturating_add(block.rows as u64);
+        if found.start == start && end.is_none_or(|end| found.end == end) {
+            return Ok(());
         }
+        let end = end.map(|end| end.to_string()).unwrap_or_default();
+        let expected = format!("a block of the rows {start}..{end}, as index and neighbours say");
+        let error = Error::corrupt(expected, format!("rows {found:?}"));
+        self.current = None;
+        Err(self.in_block(error))
     }
 
     /// Fetches the block under `cursor` and those after it that are sure to be wanted, in few reads.
@@ -200,7 +209,8 @@ impl CellCursor {
             let next = number.saturating_add(1);
             self.place = Place::Numbered(next);
             let pointer = *blocks.get(next).ok_or_else(|| self.past_the_end(row))?;
-            return self.decode_block(pointer, row);
+            self.decode_block(pointer, row)?;
+            return self.check_place(row, None);
         }
         // Only the blocks know their rows: look for the right one by halves.
         let (mut low, mut high) = (0, blocks.len());

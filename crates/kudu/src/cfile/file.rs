@@ -197,8 +197,9 @@ impl CFile {
 
     fn decode_words(&self, payload: &Bytes) -> Result<Words> {
         let mut shape = self.shape.clone();
-        // A dictionary has at most as many words as rows; array files count cells, and dictionaries elements.
-        if self.metadata().is_array {
+        // A dictionary has at most as many words as rows. Files of arrays count cells, and dictionaries elements; without its footer a
+        // file has the rows that were found.
+        if self.metadata().is_array || self.recovered.is_some() {
             let metadata = CFileMetadata { num_values: u64::from(u32::MAX), ..self.metadata().clone() };
             shape.metadata = Arc::new(metadata);
         }

@@ -364,6 +364,12 @@ impl IndexCursor {
         self.entry.as_ref()
     }
 
+    /// The entry after it, as far as it can be told without reading another index block.
+    pub fn next_in_leaf(&self) -> Option<IndexEntry> {
+        let step = self.path.last()?;
+        step.node.entry(step.index.saturating_add(1)).ok().flatten()
+    }
+
     /// Moves to the next leaf entry.
     pub fn advance(&mut self, tree: &IndexTree, store: &BlockStore) -> Result<()> {
         self.entry = None;

@@ -1,17 +1,20 @@
 //! What the rows of a CFile are: cells of a column, changes of a delta file, or the blocks of a bloom file.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pilaster_core::fitting::Held;
 use pilaster_core::positional::{ColumnCursor, Columns};
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::bloom::BloomBlock;
 use super::cursor::CellCursor;
 use super::file::CFile;
+use super::index::IndexEntry;
 use super::metadata::CFileMetadata;
 use crate::key::decode_ordered_varint;
 
@@ -69,7 +72,9 @@ impl Columns for CFileColumns {
         Ok(match self.kind {
             CFileKind::Column => Box::new(cells()),
             CFileKind::Delta => Box::new(DeltaCursor { cells: cells(), column }),
-            CFileKind::Bloom => Box::new(BloomCursor { file: Arc::clone(&self.file), column }),
+            CFileKind::Bloom => {
+                Box::new(BloomCursor { file: Arc::clone(&self.file), column, entries: OnceCell::new() })
+            }
         })
     }
 }
@@ -127,21 +132,35 @@ pub(crate) fn delta_values(values: &ArrayRef) -> Result<&BinaryViewArray> {
 struct BloomCursor {
     file: Arc<CFile>,
     column: usize,
+    /// Read when the first row is.
+    entries: OnceCell<Vec<IndexEntry>>,
 }
 
 impl BloomCursor {
     fn blocks(&self, rows: &Range<u64>) -> Result<Vec<BloomBlock>> {
-        let entries = bloom_entries(&self.file)?;
+        let entries = match self.entries.get() {
+            Some(entries) => entries,
+            None => {
+                let entries = bloom_entries(&self.file)?;
+                self.entries.get_or_init(|| entries)
+            }
+        };
         let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
         let wanted = entries
             .get(index(rows.start)..index(rows.end))
             .ok_or_else(|| Error::invalid(format!("blocks {rows:?} of {}", entries.len())))?;
-        wanted.iter().map(|entry| BloomBlock::read(&self.file, entry)).collect()
+        let mut held = Held::default();
+        let read = |entry| {
+            let block = BloomBlock::read(&self.file, entry)?;
+            held.add(block.bits.len() as u64, &self.file.shape.limits)?;
+            Ok(block)
+        };
+        wanted.iter().map(read).collect()
     }
 }
 
 /// The entries of the value index of a bloom file, one for each block.
-pub(crate) fn bloom_entries(file: &CFile) -> Result<Vec<super::index::IndexEntry>> {
+pub(crate) fn bloom_entries(file: &CFile) -> Result<Vec<IndexEntry>> {
     match &file.by_value {
         Some(tree) => tree.entries(&file.store),
         None => Ok(Vec::new()),

@@ -3,7 +3,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Scalar};
 use arrow_ord::cmp;
 use pilaster_core::error::AtPosition;
@@ -15,6 +14,7 @@ use super::arrow_types::{Target, is_ordered_as_stored};
 use super::decode::{DecodedBlock, Form, one_number};
 use super::file::{CFile, DATA_PART};
 use super::metadata::BlockPointer;
+use super::write::Stored;
 use crate::cfile::types::Physical;
 use crate::key::{self, KeyPart};
 
@@ -202,16 +202,7 @@ pub(crate) fn stored_form(array: &ArrayRef, physical: Physical) -> Option<Vec<u8
     }
     match physical {
         Physical::Bool => None,
-        Physical::Binary => Some(match array.data_type() {
-            arrow_schema::DataType::Utf8 => array.as_string::<i32>().value(0).as_bytes().to_vec(),
-            arrow_schema::DataType::LargeUtf8 => array.as_string::<i64>().value(0).as_bytes().to_vec(),
-            arrow_schema::DataType::Utf8View => array.as_string_view().value(0).as_bytes().to_vec(),
-            arrow_schema::DataType::Binary => array.as_binary::<i32>().value(0).to_vec(),
-            arrow_schema::DataType::LargeBinary => array.as_binary::<i64>().value(0).to_vec(),
-            arrow_schema::DataType::BinaryView => array.as_binary_view().value(0).to_vec(),
-            arrow_schema::DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().value(0).to_vec(),
-            _ => return None,
-        }),
+        Physical::Binary => Some(Stored::new(array, physical).ok()?.value(0)?.to_vec()),
         Physical::Fixed(width) => {
             let data = array.to_data();
             let have = array.data_type().primitive_width()?;

@@ -14,24 +14,60 @@ const CHECKSUM_BYTES: usize = 4;
 
 /// The stretches of `bytes` that start before `starts`, are at most `longest` bytes long, and end with the checksum of
 /// what stands before it; by start, then by end.
-pub(crate) fn checksummed_stretches(bytes: &[u8], starts: usize, longest: usize) -> Vec<Range<usize>> {
-    let marks = marks(bytes);
-    let mut known: Vec<(u32, u32)> =
-        marks.iter().map(|mark| mark.ones ^ mark.zeros).take(starts).zip(0..).collect();
-    known.sort_unstable();
-    let mut found = Vec::new();
-    for (at, (mark, end)) in marks.iter().zip(marks.iter().skip(CHECKSUM_BYTES)).enumerate() {
-        let wanted = mark.ones ^ end.zeros;
-        let first = known.partition_point(|(key, _)| *key < wanted);
-        let same = known.iter().skip(first).take_while(|(key, _)| *key == wanted);
-        let end = at.saturating_add(CHECKSUM_BYTES);
-        found.extend(
-            same.map(|&(_, start)| start as usize..end)
-                .filter(|stretch| stretch.start < at && stretch.len() <= longest),
-        );
+pub(crate) fn checksummed_stretches(bytes: &[u8], starts: usize, longest: usize) -> Stretches {
+    let mut ends = Vec::with_capacity(bytes.len());
+    let mut keys = Vec::with_capacity(starts.min(bytes.len()));
+    let mut ones_before = [0; CHECKSUM_BYTES];
+    for (at, mark) in (0u32..).zip(marks(bytes)) {
+        let [ones, b, c, d] = ones_before;
+        ones_before = [b, c, d, mark.ones];
+        if let Some(end) = at.checked_sub(u32::BITS / 8) {
+            ends.push((ones ^ mark.zeros, end));
+        }
+        if keys.len() < starts {
+            keys.push(mark.ones ^ mark.zeros);
+        }
     }
-    found.sort_unstable_by_key(|stretch| (stretch.start, stretch.end));
-    found
+    ends.sort_unstable();
+    Stretches { keys, ends, longest, start: None, next: 0 }
+}
+
+/// Stretches with a right checksum, found when they are asked for: hostile bytes have nearly as many as there are pairs of bytes.
+#[derive(Debug)]
+pub(crate) struct Stretches {
+    /// `f(s) + z(s)` by start.
+    keys: Vec<u32>,
+    /// `f(e) + z(e + 4)` and the end, in order.
+    ends: Vec<(u32, u32)>,
+    longest: usize,
+    /// The start whose ends are being given, and its key.
+    start: Option<(u32, u32)>,
+    /// Where in `ends` the next of them may be.
+    next: usize,
+}
+
+impl Iterator for Stretches {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((start, key)) = self.start
+                && let Some(&(found, end)) = self.ends.get(self.next)
+                && found == key
+            {
+                let stretch = start as usize..(end as usize).saturating_add(CHECKSUM_BYTES);
+                if stretch.len() <= self.longest {
+                    self.next = self.next.saturating_add(1);
+                    return Some(stretch);
+                }
+            }
+            let start = self.start.map_or(0, |(start, _)| start.saturating_add(1));
+            let key = *self.keys.get(start as usize)?;
+            self.start = Some((start, key));
+            // There is at least one byte before a checksum.
+            self.next = self.ends.partition_point(|end| *end <= (key, start));
+        }
+    }
 }
 
 /// What is known at a position; see the module.
@@ -43,13 +79,11 @@ struct Mark {
 }
 
 /// One mark for each position, that of the end included.
-fn marks(bytes: &[u8]) -> Vec<Mark> {
+fn marks(bytes: &[u8]) -> impl Iterator<Item = Mark> {
     let (mut zeros, mut ones) = (0u32, u32::MAX);
     // x to the power of 24 minus eight times the position: what the highest bit of a byte stands for.
     let mut unit = 1u32 << 7;
-    let mut marks = Vec::with_capacity(bytes.len().saturating_add(1));
-    marks.push(Mark { zeros, ones });
-    for &byte in bytes {
+    let others = bytes.iter().map(move |byte| {
         let mut power = unit;
         for bit in (0..8).rev() {
             zeros ^= power & 0u32.wrapping_sub(u32::from(byte >> bit & 1));
@@ -58,9 +92,9 @@ fn marks(bytes: &[u8]) -> Vec<Mark> {
         for _ in 0..8 {
             (unit, ones) = (divided_by_x(unit), divided_by_x(ones));
         }
-        marks.push(Mark { zeros, ones });
-    }
-    marks
+        Mark { zeros, ones }
+    });
+    std::iter::once(Mark { zeros: 0, ones: u32::MAX }).chain(others)
 }
 
 fn times_x(value: u32) -> u32 {
@@ -104,7 +138,28 @@ mod tests {
                     bytes.extend(crc32c(&part).to_le_bytes());
                 }
             }
-            prop_assert_eq!(checksummed_stretches(&bytes, starts, longest), tried(&bytes, starts, longest));
+            let found: Vec<_> = checksummed_stretches(&bytes, starts, longest).collect();
+            prop_assert_eq!(found, tried(&bytes, starts, longest));
+        }
+    }
+
+    /// Words that leave the checksum's register as it was make every start alike, and one that is its own checksum every end right.
+    #[test]
+    fn hostile_bytes_have_as_many_stretches_as_pairs() {
+        const WORDS: usize = 100_000;
+        let unchanged = !(0..32).fold(u32::MAX, |register, _| divided_by_x(register));
+        assert_eq!(crc32c(&unchanged.to_le_bytes()), 0);
+        let own_checksum = crc32c(&[0; 4]);
+        let mut words = vec![unchanged; WORDS];
+        words.push(0);
+        words.resize(2 * WORDS, own_checksum);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        // All of them would be 10^10.
+        let some: Vec<_> = checksummed_stretches(&bytes, bytes.len(), usize::MAX).take(150_000).collect();
+        assert_eq!(some.len(), 150_000);
+        for stretch in some.iter().step_by(10_000) {
+            let (body, checksum) = bytes[stretch.clone()].split_last_chunk::<4>().unwrap();
+            assert_eq!(crc32c(body).to_le_bytes(), *checksum);
         }
     }
 

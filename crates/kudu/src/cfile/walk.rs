@@ -10,7 +10,6 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use pilaster_core::Result;
-use pilaster_encoding::checksum::crc32c;
 
 use super::block::Block;
 use super::decode::{MODE_CODEWORDS, decode_plain_bytes};
@@ -190,7 +189,27 @@ impl Search<'_> {
             return None;
         }
         let searched = rest.get(..self.longest().min(rest.len())).unwrap_or_default();
-        block_ends(searched).find_map(|length| self.try_length(offset, rest, length))
+        self.first_block(block_ends(searched).map(|length| 0..length), offset, rest)
+    }
+
+    /// The first of the `stretches` of `rest` that is a block. Hostile bytes have many that are none.
+    fn first_block(
+        &mut self,
+        stretches: impl Iterator<Item = Range<usize>>,
+        offset: u64,
+        rest: &Bytes,
+    ) -> Option<(BlockPointer, Kind)> {
+        for stretch in stretches {
+            if self.budget == 0 {
+                return None;
+            }
+            let start = offset.saturating_add(stretch.start as u64);
+            let block = self.try_length(start, &rest.slice(stretch.start..), stretch.len());
+            if block.is_some() {
+                return block;
+            }
+        }
+        None
     }
 
     /// How long a block may be whose length nothing tells.
@@ -224,10 +243,7 @@ impl Search<'_> {
     fn block_behind_damage(&mut self, at: u64, rest: &Bytes) -> Option<(BlockPointer, Kind)> {
         let longest = self.longest();
         let searched = rest.get(..rest.len().min(STARTS_AT_ONCE.saturating_add(longest)))?;
-        checksummed_stretches(searched, STARTS_AT_ONCE, longest).into_iter().find_map(|stretch| {
-            let offset = at.saturating_add(stretch.start as u64);
-            self.try_length(offset, &rest.slice(stretch.start..), stretch.len())
-        })
+        self.first_block(checksummed_stretches(searched, STARTS_AT_ONCE, longest), at, rest)
     }
 
     /// Whether what follows a block that was found behind damage speaks for it: without a checksum it may be there by chance.
@@ -285,12 +301,6 @@ const fn crc_table() -> [u32; 256] {
 fn classify(file: &CFile, offset: u64, stored: Bytes) -> Option<(Kind, usize)> {
     let mut store = file.store.clone();
     store.verify_checksums = true;
-    if let Some((body, checksum)) = stored.split_last_chunk::<4>()
-        && file.metadata().has_checksums()
-        && crc32c(body) != u32::from_le_bytes(*checksum)
-    {
-        return None;
-    }
     let pointer = BlockPointer { offset, size: u32::try_from(stored.len()).ok()? };
     let block: Block = store.open(pointer, stored, "cfile block").ok()?;
     Some((kind_of(file, &block)?, block.payload.len()))

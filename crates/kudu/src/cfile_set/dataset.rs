@@ -1,6 +1,7 @@
 //! A set as a dataset.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_schema::{Schema, SchemaRef};
@@ -330,10 +331,13 @@ impl Dataset for CFileSet {
         for column in self.all_columns() {
             match column {
                 Ok(reader) => report.merge(reader.verify(depth, progress)?),
-                Err(error) => report.findings.push(Finding::from_error(&error, &self.0.name, None)),
+                Err(error) => {
+                    // A file that is not there is a loss; one that cannot be read may be sound.
+                    let is_unread = matches!(error.kind(), ErrorKind::Io(error) if error.kind() != io::ErrorKind::NotFound);
+                    report.add_failure(&self.0.name, &error, is_unread);
+                }
             }
         }
-        progress.set_total(report.bytes);
         Ok(report)
     }
 

@@ -178,6 +178,14 @@ impl DecodedPage {
         self.validity.as_ref().map_or(0, |validity| validity.len().saturating_sub(validity.ones()))
     }
 
+    /// Bytes that an array of this page's rows keeps in memory beside its own: those of strings, which are views over the page.
+    pub fn held_bytes(&self) -> u64 {
+        match &self.values {
+            Values::Strings(_, strings) => strings.bytes.len() as u64,
+            _ => 0,
+        }
+    }
+
     /// Makes every value once, so that nothing in the page can fail later.
     pub fn check(&mut self, cell: &Cell) -> Result<()> {
         let mut start = 0;

@@ -1,8 +1,7 @@
-//! Values of fixed width: PLAIN, RLE and the old GROUP_VARINT; BIT_SHUFFLE is in `shuffled`.
+//! Values of fixed width: PLAIN and the old GROUP_VARINT; RLE is in `runs`, BIT_SHUFFLE in `shuffled`.
 //!
 //! ```text
 //! PLAIN:        | u32 count | u32 ordinal | values |
-//! RLE:          | u32 count | u32 ordinal | runs |
 //! GROUP_VARINT: | group: count, min, ordinal, 0 | groups of value − min |
 //! ```
 
@@ -12,11 +11,10 @@ use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer};
 use bytes::Bytes;
 use pilaster_core::{Error, Result};
-use pilaster_encoding::plain::Fixed;
-use pilaster_encoding::rle::{self, RleValue};
 use pilaster_encoding::{frame_of_reference, group_varint};
 
 use super::numbers::{self, Numbers};
+use super::runs::Runs;
 use super::{BlockShape, BlockStart, Values, shuffled, word};
 use crate::cfile::arrow_types::Target;
 use crate::cfile::types::Encoding;
@@ -32,7 +30,10 @@ pub(super) fn decode(
 ) -> Result<(BlockStart, Values)> {
     let (start, bytes) = match encoding {
         Encoding::Plain => decode_plain(shape, encoded, width)?,
-        Encoding::Rle => decode_rle(shape, encoded, width)?,
+        Encoding::Rle => {
+            let (start, runs) = Runs::open(shape, encoded, width)?;
+            return Ok((start, Values::Runs(runs)));
+        }
         Encoding::GroupVarint => decode_group_varint(shape, encoded)?,
         Encoding::BitShuffle => {
             let (start, shuffled) = shuffled::open(shape, encoded)?;
@@ -86,29 +87,6 @@ fn decode_plain(shape: &BlockShape, encoded: &[u8], width: usize) -> Result<(Blo
     let mut buffer = MutableBuffer::with_capacity(expected);
     buffer.extend_from_slice(body);
     Ok((start, buffer.into()))
-}
-
-fn decode_rle(shape: &BlockShape, encoded: &[u8], width: usize) -> Result<(BlockStart, Buffer)> {
-    let (start, body) = split_counts(shape, encoded)?;
-    shape.limits.decoded(start.count.saturating_mul(width) as u64)?;
-    let buffer = match width {
-        1 => decode_runs::<u8>(body, start.count)?,
-        2 => decode_runs::<u16>(body, start.count)?,
-        4 => decode_runs::<u32>(body, start.count)?,
-        8 => decode_runs::<u64>(body, start.count)?,
-        _ => return Err(Error::corrupt("runs of values of 1 to 8 bytes", width)),
-    };
-    Ok((start, buffer))
-}
-
-fn decode_runs<T: RleValue + Fixed + arrow_buffer::ArrowNativeType>(
-    body: &[u8],
-    count: usize,
-) -> Result<Buffer> {
-    let mut values = vec![<T as Default>::default(); count];
-    let bits = u32::try_from(<T as Fixed>::WIDTH.saturating_mul(8)).unwrap_or(u32::MAX);
-    rle::decode(body, bits, &mut values)?;
-    Ok(Buffer::from_vec(values))
 }
 
 fn decode_group_varint(shape: &BlockShape, encoded: &[u8]) -> Result<(BlockStart, Buffer)> {

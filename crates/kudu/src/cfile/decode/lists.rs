@@ -108,6 +108,11 @@ impl BlockShape {
 }
 
 impl Lists {
+    /// See [`DecodedBlock::held_bytes`].
+    pub fn held_bytes(&self) -> u64 {
+        self.values.held_bytes()
+    }
+
     /// The cells `range` as a list array; `target` is the way of the elements, `target.arrow` the list.
     pub fn read(&mut self, range: Range<usize>, target: &Target) -> Result<ArrayRef> {
         let starts = self
@@ -124,7 +129,7 @@ impl Lists {
             &self.limits,
         )?;
         let (nulls, dense) = self.elements.read(element_rows);
-        let elements = read_values(&self.values, dense, nulls, Form::Wanted, target)?;
+        let elements = read_values(&mut self.values, dense, nulls, Form::Wanted, target)?;
         let offsets: Vec<i32> = starts.iter().map(|start| start.wrapping_sub(first)).collect();
         let nulls = NullBuffer::new(self.cells.slice(range.start, range.len()));
         let nulls = (nulls.null_count() > 0).then_some(nulls);

@@ -1,8 +1,8 @@
 //! From the payload of a data block to Arrow arrays.
 //!
 //! A block is opened once ([`DecodedBlock`]): counts, bitmap, offsets. Batches then take their rows out of it: bit-shuffled
-//! values are decompressed straight into the batch that asks for them, strings are views over the block. Nulls are spread
-//! only where a batch asks for them, so a block of a hundred million nulls costs a bitmap.
+//! values are decompressed straight into the batch that asks for them, runs unrolled, strings are views over the block. Nulls are
+//! spread only where a batch asks for them, so a block of a hundred million nulls costs a bitmap.
 
 mod bitmaps;
 mod bits;
@@ -10,6 +10,7 @@ mod bytes;
 mod fixed;
 mod lists;
 mod numbers;
+mod runs;
 mod shuffled;
 
 use std::ops::Range;
@@ -32,6 +33,7 @@ pub(crate) use bytes::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, decode_pl
 use lists::Lists;
 pub(crate) use lists::as_list_type;
 pub(crate) use numbers::one_number;
+use runs::Runs;
 use shuffled::Shuffled;
 pub(crate) use shuffled::{ORDINAL_BYTES, SHUFFLE_HEADER_BYTES};
 
@@ -70,10 +72,22 @@ pub(crate) struct DecodedBlock {
 pub(crate) enum Values {
     Fixed { width: usize, bytes: Buffer },
     Shuffled(Shuffled),
+    Runs(Runs),
     Bits(Buffer),
     Bytes(Strings),
     Codes { codes: Shuffled, words: Words },
     Lists(Lists),
+}
+
+impl Values {
+    /// See [`DecodedBlock::held_bytes`].
+    fn held_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(strings) => strings.bytes.len() as u64,
+            Self::Lists(lists) => lists.held_bytes(),
+            _ => 0,
+        }
+    }
 }
 
 /// How dictionary-coded strings leave.
@@ -153,7 +167,7 @@ impl DecodedBlock {
         if nulls.is_some() && dense.is_empty() {
             return Ok(new_null_array(&target.arrow, range.len()));
         }
-        read_values(&self.values, dense, nulls, form, target)
+        read_values(&mut self.values, dense, nulls, form, target)
     }
 
     /// The block's strings and which of them are the rows `range`, if they are in plain and none of them is null.
@@ -163,6 +177,11 @@ impl DecodedBlock {
             (None, dense) => Some((strings, dense)),
             (Some(_), _) => None,
         }
+    }
+
+    /// Bytes that an array of this block's rows keeps in memory beside its own: those of strings, which are views over the block.
+    pub fn held_bytes(&self) -> u64 {
+        self.values.held_bytes()
     }
 
     /// Makes every value once, so that nothing in the block can fail later.
@@ -191,7 +210,7 @@ pub(crate) fn words_of(values: &Values, target: &Target) -> Result<Words> {
 
 /// The dense values `dense`, spread over the rows of `nulls` if there are nulls.
 fn read_values(
-    values: &Values,
+    values: &mut Values,
     dense: Range<usize>,
     nulls: Option<NullBuffer>,
     form: Form,
@@ -200,6 +219,10 @@ fn read_values(
     match values {
         Values::Fixed { width, bytes } => fixed::read(bytes, *width, dense, nulls, target),
         Values::Shuffled(shuffled) => shuffled.read_numbers(dense, nulls, target),
+        Values::Runs(runs) => {
+            let count = dense.len();
+            fixed::read(&runs.unroll(dense)?, runs.width(), 0..count, nulls, target)
+        }
         Values::Bits(bits) => {
             let cut = BooleanBuffer::new(bits.clone(), dense.start, dense.len());
             Ok(Arc::new(match nulls {

@@ -11,6 +11,10 @@ use super::encoder::ValueEncoder;
 use super::options::Resolved;
 use super::values::Stored;
 
+/// Rows or elements after which a block ends. Nulls and repeated values take next to nothing, so it would never be full, and readers
+/// unpack its bitmap.
+const MAX_ROWS: usize = 4 << 20;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
@@ -65,7 +69,8 @@ impl BlockBuilder {
     ) -> Result<(usize, bool)> {
         let mut row = range.start;
         while row < range.end {
-            let (is_set, end) = run_at(nulls, row, range.end);
+            let room = MAX_ROWS.saturating_sub(self.rows);
+            let (is_set, end) = run_at(nulls, row, range.end.min(row.saturating_add(room)));
             let taken =
                 if is_set { self.encoder.append(stored, row..end, false)? } else { end.saturating_sub(row) };
             if self.is_nullable {
@@ -75,7 +80,7 @@ impl BlockBuilder {
             }
             row = row.saturating_add(taken);
             self.rows = self.rows.saturating_add(taken);
-            if row < end || self.encoder.is_full() {
+            if row < end || self.rows >= MAX_ROWS || self.encoder.is_full() {
                 return Ok((row.saturating_sub(range.start), true));
             }
         }
@@ -118,7 +123,8 @@ impl BlockBuilder {
                 element = end;
             }
             self.rows = self.rows.saturating_add(1);
-            if !elements.is_empty() && self.encoder.is_full() {
+            let is_long = self.rows.max(self.elements.len()) >= MAX_ROWS;
+            if is_long || !elements.is_empty() && self.encoder.is_full() {
                 return Ok((taken().saturating_add(1), true));
             }
         }

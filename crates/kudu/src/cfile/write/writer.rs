@@ -96,7 +96,8 @@ impl<W: Write> CFileWriter<W> {
             let (wanted, found) = (self.field.data_type(), array.data_type());
             return Err(Error::invalid(format!("column \"{}\" is {wanted}, not {found}", self.field.name())));
         }
-        if self.rows.saturating_add(array.len() as u64) > u64::from(u32::MAX) {
+        let rows = self.rows.saturating_add(self.block.rows() as u64);
+        if rows.saturating_add(array.len() as u64) > u64::from(u32::MAX) {
             return Err(Error::invalid("a CFile holds at most 4294967295 rows"));
         }
         self.append(array).map_err(|error| {
