@@ -9,6 +9,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream, execute_stream,
 };
@@ -149,7 +150,7 @@ impl SqlContext {
         let frame = self.context.execute_logical_plan(plan).await.map_err(from_datafusion)?;
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await.map_err(from_datafusion)?;
-        if plan.output_partitioning().partition_count() < 2 || exchanges_rows(plan.as_ref()) {
+        if plan.output_partitioning().partition_count() < 2 || are_entangled(plan.as_ref()) {
             return execute_stream(plan, task).map_err(from_datafusion);
         }
         // Every partition starts decoding now; their rows are given one partition after the other.
@@ -163,9 +164,12 @@ impl SqlContext {
     }
 }
 
-/// Whether rows move between partitions: such partitions have to be drained together.
-fn exchanges_rows(plan: &dyn ExecutionPlan) -> bool {
-    plan.is::<RepartitionExec>() || plan.children().into_iter().any(|child| exchanges_rows(child.as_ref()))
+/// Whether partitions need each other: they have to be drained together. Rows may move between them, and those of a join wait until
+/// all have said which keys they look for.
+fn are_entangled(plan: &dyn ExecutionPlan) -> bool {
+    let children = plan.children();
+    let is_join = children.len() > 1 && !plan.is::<UnionExec>();
+    is_join || plan.is::<RepartitionExec>() || children.into_iter().any(|child| are_entangled(child.as_ref()))
 }
 
 /// The statements of a text, separated by `;`.

@@ -55,6 +55,34 @@ async fn explain_shows_what_was_pushed_down() {
     assert!(plan.contains("limit=7"), "{plan}");
 }
 
+/// The partitions of a join wait for each other: asking one after the other would never end.
+#[tokio::test]
+async fn joins_of_several_partitions_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for part in 0..2 {
+        let batch = people(10).slice(part * 5, 5);
+        let file = std::fs::File::create(folder.path().join(format!("{part}.parquet"))).unwrap();
+        let mut writer =
+            datafusion::parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    }
+    let context = context(4, 40, 5);
+    let parts = folder.path().join("*.parquet");
+    for sql in [
+        format!("SELECT p.id FROM (VALUES (2), (7)) AS v (id) JOIN '{}' p ON p.id = v.id", parts.display()),
+        format!(
+            "SELECT id FROM '{}' WHERE id IN (SELECT id FROM people WHERE id IN (2, 7))",
+            parts.display()
+        ),
+    ] {
+        let found =
+            tokio::time::timeout(std::time::Duration::from_secs(60), rows(&context, &sql)).await.unwrap();
+        let found: usize = found.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(found, 2, "{sql}");
+    }
+}
+
 #[tokio::test]
 async fn counts_and_bounds_come_from_statistics() {
     let context = context(4, 40, 5);
