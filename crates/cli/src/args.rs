@@ -106,6 +106,31 @@ impl OpenArgs {
         self.no_checksums
     }
 
+    /// What decides which rows are read, as it could be typed.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        let all = |name: &str, values: &[String]| -> Vec<_> {
+            values.iter().map(|value| format!("--{name} {value}")).collect()
+        };
+        let one = |name: &str, value: &Option<String>| all(name, value.as_slice());
+        let flag = |name: &str, is_set: bool| is_set.then(|| format!("--{name}")).into_iter().collect();
+        let pairs = |name: &str, values: &[(String, String)]| -> Vec<_> {
+            values.iter().map(|(from, to)| format!("--{name} {from}={to}")).collect()
+        };
+        [
+            one("table", &self.table),
+            all("segment", &self.segment),
+            flag("hidden", self.hidden),
+            pairs("variant-path", &self.variant_path),
+            one("as-of", &self.as_of),
+            one("tablet", &self.tablet),
+            one("replica", &self.replica),
+            flag("no-wal", self.no_wal),
+            flag("outside", self.outside),
+            pairs("moved", &self.moved),
+        ]
+        .concat()
+    }
+
     pub(crate) fn options(&self) -> Result<OpenOptions> {
         let (schema, tablet_schema) = match &self.schema {
             Some(path) if is_tablet_schema(path)? => (None, Some(read_schema(path)?)),
@@ -241,6 +266,11 @@ pub(crate) struct RowArgs {
 }
 
 impl RowArgs {
+    /// The condition, as it could be typed.
+    pub(crate) fn choices(&self) -> Option<String> {
+        self.condition.condition.as_ref().map(|condition| format!("--where {condition:?}"))
+    }
+
     /// The dataset with only the rows wanted, and a request for the columns wanted.
     pub(crate) fn narrow(&self, dataset: DatasetRef) -> Result<(DatasetRef, ScanRequest)> {
         let schema = dataset.schema();

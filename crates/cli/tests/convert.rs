@@ -128,6 +128,25 @@ fn a_migration_goes_on_where_it_was_stopped() {
 }
 
 #[test]
+fn a_migration_of_other_rows_is_refused() {
+    let folder = Folder::new();
+    said(&folder, &["convert", "--file-rows", "2", "-w", "id % 2 = 1", "people.parquet", "out/"]);
+    // Positions are those of the source.
+    let whole = said(&folder, &["count", "people.parquet"]).trim().parse::<usize>().unwrap();
+    let parts = std::fs::read_dir(folder.path("out")).unwrap();
+    let is_part = |name: &std::ffi::OsString| name.to_str().unwrap().starts_with("part-");
+    assert_eq!(parts.filter(|part| is_part(&part.as_ref().unwrap().file_name())).count(), whole.div_ceil(2));
+    for others in [&["-w", "id % 2 = 0"][..], &[], &["-w", "id % 2 = 1", "--as-of", "5"]] {
+        let args = [&["convert", "--file-rows", "2"], others, &["people.parquet", "out/"]].concat();
+        let output = folder.run(&args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{others:?}: {output:?}");
+    }
+    let words = folder.run(&["convert", "--file-rows", "2", "people.parquet", "out/"]).output().unwrap();
+    let words = String::from_utf8(words.stderr).unwrap();
+    assert!(words.contains("was begun with --where \"id % 2 = 1\", not all rows"), "{words}");
+}
+
+#[test]
 fn a_segment_without_its_end_is_repaired() {
     let folder = Folder::new();
     let schema = r#"{"keys_type": "DUP_KEYS", "columns": [

@@ -21,8 +21,8 @@ use datafusion::prelude::SessionConfig;
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Predicate, Progress, Result, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, DatasetRef, Error, Finding, Partition, Predicate, Progress, Result, Scan,
+    ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
 use crate::error::from_datafusion;
@@ -137,6 +137,14 @@ impl Dataset for FilteredDataset {
 
     fn splits(&self) -> Result<Vec<Split>> {
         self.inner.splits()
+    }
+
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        self.inner.partitions()
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.inner.findings()
     }
 
     fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {

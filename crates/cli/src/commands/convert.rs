@@ -74,6 +74,7 @@ fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
     let options = MigrateOptions::default()
         .with_file_rows(args.file_rows)
         .with_write(args.write.write_options()?)
+        .with_choices(args.open.choices().into_iter().chain(args.rows.choices()).collect())
         .with_source_paths(sources.iter().map(PathBuf::from).filter(|path| path.exists()).collect());
     let bar = words.bar("convert", Unit::Rows);
     let done = migrate(dataset.as_ref(), &request, target, &options, &bar)?;

@@ -39,11 +39,13 @@ pub struct MigrateOptions {
     file_rows: u64,
     write: WriteOptions,
     source_paths: Vec<PathBuf>,
+    choices: Vec<String>,
 }
 
 impl Default for MigrateOptions {
     fn default() -> Self {
-        Self { file_rows: DEFAULT_FILE_ROWS, write: WriteOptions::default(), source_paths: Vec::new() }
+        let write = WriteOptions::default();
+        Self { file_rows: DEFAULT_FILE_ROWS, write, source_paths: Vec::new(), choices: Vec::new() }
     }
 }
 
@@ -68,6 +70,14 @@ impl MigrateOptions {
     #[must_use]
     pub fn with_source_paths(mut self, paths: Vec<PathBuf>) -> Self {
         self.source_paths = paths;
+        self
+    }
+
+    /// What decides, beside the request, which rows the dataset gives, in any words: conditions, times, versions. A run that continues
+    /// must have been asked for the same.
+    #[must_use]
+    pub fn with_choices(mut self, choices: Vec<String>) -> Self {
+        self.choices = choices;
         self
     }
 }
@@ -177,7 +187,8 @@ fn write_piece(
     let target = ConvertTarget::new(path, OutputFormat::Parquet);
     let how = ConvertOptions::default().with_overwrite(true).with_write(options.write.clone());
     let done = convert(dataset, &request, &target, &how, &PieceProgress(progress))?;
-    let expected = piece.rows.as_ref().map(RowRanges::count).filter(|_| request.predicate.is_none());
+    let is_whole = request.predicate.is_none() && dataset.row_count().is_some();
+    let expected = piece.rows.as_ref().map(RowRanges::count).filter(|_| is_whole);
     if let Some(expected) = expected.filter(|expected| *expected != done.rows) {
         let error = Error::corrupt(format!("{expected} rows, as many as the source has here"), done.rows);
         return Err(error.at(&name, 0, ""));

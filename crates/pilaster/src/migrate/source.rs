@@ -22,6 +22,9 @@ pub(super) struct Identity {
     format: String,
     columns: Vec<String>,
     filter: Option<String>,
+    /// Of a journal without any, there were none.
+    #[serde(default)]
+    choices: Vec<String>,
     rows: Option<u64>,
     bytes: u64,
     splits: usize,
@@ -59,6 +62,7 @@ impl Identity {
                 .map(|field| format!("{} {}", field.name(), field.data_type()))
                 .collect(),
             filter: request.predicate.as_ref().map(ToString::to_string),
+            choices: options.choices.clone(),
             rows: dataset.row_count(),
             bytes: dataset.size_bytes(),
             splits: dataset.splits()?.len(),
@@ -77,6 +81,12 @@ impl Identity {
             "was begun by another version of this program".to_string()
         } else if self.columns != earlier.columns || self.filter != earlier.filter {
             "was begun with other columns or another filter".to_string()
+        } else if self.choices != earlier.choices {
+            let said = |choices: &[String]| match choices {
+                [] => "all rows".to_string(),
+                choices => choices.join(" "),
+            };
+            format!("was begun with {}, not {}", said(&earlier.choices), said(&self.choices))
         } else if self.file_rows != earlier.file_rows {
             format!("was begun with {} rows per file, not {}", earlier.file_rows, self.file_rows)
         } else {
