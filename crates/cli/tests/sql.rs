@@ -12,8 +12,12 @@
 #[macro_use]
 mod common;
 
+use std::sync::Arc;
+
 use common::{Folder, settings};
 use insta_cmd::assert_cmd_snapshot;
+use pilaster_datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use pilaster_datafusion::arrow::ipc::writer::StreamWriter;
 
 snapshots! {
     sql_gives_json_lines_in_a_pipe: ["sql", "SELECT * FROM 'people.csv' WHERE id > 2"];
@@ -72,6 +76,32 @@ fn a_file_of_statements_writes_to_a_file() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "{\"count\":5}\n");
     let output = folder.run(&["count", "ids.parquet"]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "5\n");
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_no_shorter_table() {
+    let folder = Folder::new();
+    let batch =
+        RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from_iter(0..100)) as ArrayRef)]).unwrap();
+    let mut stream = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    for start in [0, 50] {
+        stream.write(&batch.slice(start, 50)).unwrap();
+    }
+    let bytes = stream.into_inner().unwrap();
+    folder.write("cut.arrows", &bytes[..bytes.len() - 100]);
+    for (query, code) in [
+        ("SELECT count(*) FROM 'cut.arrows'", 1),
+        ("SELECT max(id) FROM 'cut.arrows' WHERE id < 10", 1),
+        ("SELECT id FROM 'cut.arrows' WHERE id % 7 = 3", 1),
+        // Rows that are there are enough.
+        ("SELECT id FROM 'cut.arrows' LIMIT 5", 0),
+    ] {
+        let output = folder.run(&["sql", query]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{query}: {output:?}");
+    }
+    let output = folder.run(&["convert", "cut.arrows", "out/"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!folder.path("out/_SUCCESS").exists());
 }
 
 #[test]

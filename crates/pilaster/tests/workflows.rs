@@ -20,6 +20,7 @@ use made::{ROWS, all_rows, ids, parquet_bytes, sample};
 use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
 use pilaster::core::progress::Silent;
 use pilaster::ls::{ListOptions, State, list};
+use pilaster::migrate::{MigrateOptions, migrate};
 use pilaster::output::{ParquetCodec, WriteOptions};
 use pilaster::salvage::{SalvageOptions, salvage};
 use pilaster::{
@@ -424,4 +425,36 @@ fn a_stream_that_breaks_off_gives_what_came_before() {
     assert_eq!(ids(dataset.scan().skip_damage(losses.clone()).read().unwrap()).len(), 900);
     assert_eq!(losses.len(), 1);
     assert!(!dataset.verify(VerifyDepth::Checksums, &Silent).unwrap().is_sound());
+}
+
+#[test]
+fn a_stream_that_breaks_off_says_so_to_those_who_read_it_by_split() {
+    let (_, bytes) = arrow_bytes(&sample(1000), 100);
+    let (_, no_rows) = arrow_bytes(&sample(0), 100);
+    let folder = Folder::new();
+    for (case, bytes, rows) in [
+        ("in a batch", &bytes[..bytes.len() - 500], 900),
+        ("before the first batch", &bytes[..no_rows.len() + 100], 0),
+        ("in the mark of the end", &bytes[..bytes.len() - 3], 1000),
+    ] {
+        let path = folder.write("cut", bytes);
+        let dataset = open(&path).unwrap();
+        let splits = dataset.splits().unwrap().len();
+        let read = |split| dataset.scan().split(split).read().unwrap().collect::<Result<Vec<_>, _>>();
+        let found: usize = (0..splits - 1).flat_map(|split| read(split).unwrap()).map(|b| b.num_rows()).sum();
+        assert_eq!(found, rows, "{case}");
+        let error = read(splits - 1).unwrap_err().to_string();
+        // The path and the place stand there once.
+        assert_eq!(
+            (error.matches(&path).count(), error.matches("at byte").count()),
+            (1, 1),
+            "{case}: {error}"
+        );
+        let limited = dataset.scan().split(splits - 1).limit(0).read().unwrap().count();
+        assert_eq!(limited, 0, "{case}");
+        let out = folder.path(&format!("out {rows}"));
+        let options = MigrateOptions::default();
+        let error = migrate(dataset.as_ref(), &ScanRequest::default(), &out, &options, &Silent).unwrap_err();
+        assert!(error.is_damage() && !out.join("_SUCCESS").exists(), "{case}: {error}");
+    }
 }

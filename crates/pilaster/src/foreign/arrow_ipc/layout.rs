@@ -35,8 +35,8 @@ pub(super) struct Layout {
     pub(super) dictionaries: Vec<Block>,
     /// Each record batch with its row positions.
     pub(super) batches: Vec<(Block, Range<u64>)>,
-    /// Where and how a stream breaks off, if it does.
-    pub(super) breaks_off: Option<(u64, String)>,
+    /// How a stream breaks off, if it does.
+    pub(super) breaks_off: Option<Error>,
     /// In a stream a dictionary holds for the record batches after it, until another replaces it.
     pub(super) is_stream: bool,
     limits: Limits,
@@ -98,10 +98,11 @@ impl Layout {
                 Ok(Some(next)) => position = next,
                 Ok(None) => return Ok(layout),
                 // What comes before the damage can still be read.
-                Err(error) => {
-                    layout.breaks_off = Some((position, error.to_string()));
+                Err(error) if error.is_damage() => {
+                    layout.breaks_off = Some(error.at(layout.source.name(), position, "arrow message"));
                     return Ok(layout);
                 }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -165,7 +166,7 @@ impl Layout {
         let block = Block::new(offset, header, body);
         let (range, _) = self.block_range(&block)?;
         if range.end > self.source.size() {
-            let found = format!("a file of {} bytes", self.source.size());
+            let found = format!("one up to byte {} of a file of {}", range.end, self.source.size());
             return Err(self.bad_block(&block, found));
         }
         Ok(Some(block))
@@ -176,6 +177,18 @@ impl Layout {
         let end = start.checked_add(rows).ok_or_else(|| self.bad_block(&block, format!("{rows} rows")))?;
         self.batches.push((block, start..end));
         Ok(())
+    }
+
+    /// Number of the split behind the record batches of a stream that breaks off: reading it gives no rows, but the error, so that
+    /// whoever reads split by split meets the end as well.
+    pub(super) fn broken_end(&self) -> Option<usize> {
+        self.breaks_off.is_some().then_some(self.batches.len())
+    }
+
+    /// Bytes from the break to the end of a stream.
+    pub(super) fn bytes_lost(&self) -> u64 {
+        let place = self.breaks_off.as_ref().and_then(Error::position);
+        place.map_or(0, |place| self.source.size().saturating_sub(place.offset))
     }
 
     pub(super) fn row_count(&self) -> u64 {

@@ -9,7 +9,7 @@ use arrow_ipc::reader::FileDecoder;
 use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, Error, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
+    BatchReader, Dataset, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
     VerifyDepth, VerifyReport,
 };
 
@@ -19,7 +19,7 @@ use crate::open::OpenOptions;
 use crate::stream;
 use layout::Layout;
 
-/// An Arrow IPC file or stream. A record batch is a split.
+/// An Arrow IPC file or stream. A record batch is a split, and so is the place where a stream breaks off.
 #[derive(Debug)]
 pub struct ArrowDataset {
     layout: Arc<Layout>,
@@ -47,7 +47,9 @@ impl ArrowDataset {
             let bytes = i64::from(block.metaDataLength()).saturating_add(block.bodyLength());
             Split { rows: Some(rows.clone()), bytes: u64::try_from(bytes).unwrap_or(0) }
         });
-        splits.collect()
+        let broken_end =
+            self.layout.broken_end().map(|_| Split { rows: None, bytes: self.layout.bytes_lost() });
+        splits.chain(broken_end).collect()
     }
 }
 
@@ -81,11 +83,16 @@ impl Dataset for ArrowDataset {
     }
 
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let wanted = request.wanted_rows(self.layout.row_count(), &self.split_list())?;
+        let mut wanted = request.wanted_rows(self.layout.row_count(), &self.split_list())?;
+        let is_broken_end = request.split.is_some() && request.split == self.layout.broken_end();
+        if is_broken_end {
+            wanted = RowRanges::none();
+        }
         let needed = stream::needed_columns(request, &self.layout.schema)?;
         let decoder =
             FileDecoder::new(Arc::clone(&self.layout.schema), self.layout.version).with_projection(needed);
-        let is_whole = request.rows.is_none() && request.split.is_none();
+        // Whoever asks for certain rows that are there does not meet the end.
+        let meets_end = request.rows.is_none() && (request.split.is_none() || is_broken_end);
         let input = Batches {
             layout: Arc::clone(&self.layout),
             decoder,
@@ -93,10 +100,9 @@ impl Dataset for ArrowDataset {
             next: 0,
             next_dictionary: 0,
             on_damage: request.on_damage.clone(),
-            // Whoever asks for certain rows that are there does not meet the end.
-            meets_end: is_whole,
+            meets_end,
         };
-        let rows = (!is_whole).then_some(wanted);
+        let rows = (!meets_end).then_some(wanted);
         stream::apply_at(input, &self.layout.schema, &ScanRequest { rows, ..request.clone() })
     }
 
@@ -162,10 +168,8 @@ impl Batches {
 
     /// The error of a stream that breaks off, once.
     fn end(&mut self) -> Option<Result<(u64, RecordBatch)>> {
-        let (offset, found) = self.layout.breaks_off.as_ref().filter(|_| self.meets_end)?;
+        let error = self.layout.breaks_off.as_ref().filter(|_| self.meets_end)?.again();
         self.meets_end = false;
-        let error = Error::corrupt("an arrow stream that goes on", found);
-        let error = error.at(self.layout.source.name(), *offset, "arrow message");
         match &self.on_damage {
             OnDamage::Stop => Some(Err(error)),
             OnDamage::Skip(losses) => {
