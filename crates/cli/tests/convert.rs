@@ -44,11 +44,27 @@ fn every_format_comes_back_as_it_went() {
         assert!(output.status.success(), "{name}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let expected = rows("people.parquet");
-    for name in ["a.parquet", "a.arrow", "a.csv", "a.tsv", "a.jsonl"] {
-        folder.convert("people.parquet", name);
+    // Columns in another order than that of the alphabet.
+    said(&folder, &["convert", "-c", "score,id,name", "people.parquet", "start.parquet"]);
+    let expected = rows("start.parquet");
+    assert!(expected.starts_with("{\"score\":1.5,\"id\":1,"), "{expected}");
+    for name in ["a.parquet", "a.arrow", "a.csv", "a.tsv", "a.jsonl", "a.json"] {
+        folder.convert("start.parquet", name);
         assert_eq!(rows(name), expected, "{name}");
     }
+}
+
+#[test]
+fn floats_that_json_has_no_number_for_come_back_as_floats() {
+    let folder = Folder::new();
+    let query =
+        "SELECT * FROM (VALUES (1, 1.5), (2, CAST('NaN' AS DOUBLE)), (3, CAST('-inf' AS DOUBLE))) t(k, f)";
+    said(&folder, &["sql", "-o", "a.jsonl", query]);
+    assert!(folder.read("a.jsonl").contains("{\"k\":2,\"f\":\"NaN\"}"));
+    folder.convert("a.jsonl", "b.parquet");
+    assert_eq!(said(&folder, &["cat", "b.parquet"]), folder.read("a.jsonl"));
+    let types = said(&folder, &["schema", "--json", "b.parquet"]);
+    assert!(types.contains("double"), "{types}");
 }
 
 /// What a run prints, which must succeed.

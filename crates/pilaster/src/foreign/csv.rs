@@ -21,7 +21,7 @@ use crate::open::OpenOptions;
 use crate::stream;
 
 /// A number with more digits than this may change when it becomes a double, so it stays text.
-const EXACT_DIGITS: usize = 15;
+pub(super) const EXACT_DIGITS: usize = 15;
 
 /// A CSV or TSV file.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! JSON lines: one object per line; or one array of objects, each of which counts as a line.
 //!
 //! Types are found by reading the whole file once, so that no later row can contradict them or bring a column nobody
-//! knows of; with a schema given, a line that does not fit is an error that names it.
+//! knows of; columns come in the order in which the file first names them. Numbers of which no type holds all digits are
+//! text. With a schema given, a line that does not fit is an error that names it.
 
 use std::io::{self, BufRead, BufReader};
 use std::sync::Arc;
@@ -9,12 +10,13 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_json::ReaderBuilder;
 use arrow_json::reader::Decoder;
-use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pilaster_core::{BatchReader, Dataset, Error, Limits, Result, ScanRequest, SourceRef};
-use serde_json::Value;
 
 use super::csv::skip_mark;
 use super::json_array::ElementLines;
+use super::json_kind::Kind;
+use super::json_value::Json;
 use super::rewrite::Rewritten;
 use super::whole::front_to_back;
 use crate::open::OpenOptions;
@@ -25,6 +27,16 @@ use crate::stream;
 pub struct JsonLinesDataset {
     source: SourceRef,
     schema: SchemaRef,
+    numbers_in_text: NumbersInText,
+}
+
+/// What a number in a column of text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NumbersInText {
+    /// Its digits: the column was found to be text because no other type holds them.
+    Kept,
+    /// Of another type than the schema given says.
+    Refused,
 }
 
 impl JsonLinesDataset {
@@ -33,11 +45,11 @@ impl JsonLinesDataset {
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`] if a line is no JSON object or has another type than the lines before.
     pub fn open(source: SourceRef, options: &OpenOptions) -> Result<Self> {
-        let schema = match options.schema() {
-            Some(schema) => Arc::clone(schema),
-            None => infer(&source, options.limits())?,
+        let (schema, numbers_in_text) = match options.schema() {
+            Some(schema) => (Arc::clone(schema), NumbersInText::Refused),
+            None => (infer(&source, options.limits())?, NumbersInText::Kept),
         };
-        Ok(Self { source, schema })
+        Ok(Self { source, schema, numbers_in_text })
     }
 }
 
@@ -51,9 +63,10 @@ impl Dataset for JsonLinesDataset {
         let batch_size = request.batch_size.max(1);
         let batches = Lines {
             lines: lines(&self.source)?,
-            decoder: decoder(&self.schema, batch_size)?,
+            decoder: decoder(&self.schema, self.numbers_in_text, batch_size)?,
             source: Arc::clone(&self.source),
             schema: Arc::clone(&self.schema),
+            numbers_in_text: self.numbers_in_text,
             pending: Vec::new(),
             batch_size,
             line: 0,
@@ -83,8 +96,16 @@ fn unreadable(source: &SourceRef, error: io::Error) -> Error {
 }
 
 /// A decoder that refuses columns the schema does not have.
-fn decoder(schema: &SchemaRef, batch_size: usize) -> Result<Decoder, ArrowError> {
-    ReaderBuilder::new(Arc::clone(schema)).with_batch_size(batch_size).with_strict_mode(true).build_decoder()
+fn decoder(
+    schema: &SchemaRef,
+    numbers_in_text: NumbersInText,
+    batch_size: usize,
+) -> Result<Decoder, ArrowError> {
+    ReaderBuilder::new(Arc::clone(schema))
+        .with_batch_size(batch_size)
+        .with_strict_mode(true)
+        .with_coerce_primitive(numbers_in_text == NumbersInText::Kept)
+        .build_decoder()
 }
 
 /// Batches decoded line by line, so that a failure is tied to its line.
@@ -93,6 +114,7 @@ struct Lines {
     decoder: Decoder,
     source: SourceRef,
     schema: SchemaRef,
+    numbers_in_text: NumbersInText,
     /// The lines of the batch, to find the one that does not fit.
     pending: Vec<u8>,
     batch_size: usize,
@@ -126,7 +148,7 @@ impl Lines {
     fn locate(&self, first: u64, error: ArrowError) -> Error {
         let lines = self.pending.split(|byte| *byte == b'\n');
         for (number, line) in (first..).zip(lines) {
-            let alone = decoder(&self.schema, 1).and_then(|mut decoder| {
+            let alone = decoder(&self.schema, self.numbers_in_text, 1).and_then(|mut decoder| {
                 decoder.decode(line)?;
                 decoder.flush()
             });
@@ -168,10 +190,9 @@ fn infer(source: &SourceRef, limits: &Limits) -> Result<SchemaRef> {
             let bad = |expected: &str, found: String| {
                 Error::corrupt(format!("{expected} in line {number}"), found).at(source.name(), 0, "")
             };
-            let value: Value =
-                serde_json::from_slice(&line).map_err(|e| bad("a JSON object", e.to_string()))?;
-            if !value.is_object() {
-                return Err(bad("a JSON object", value.to_string()));
+            let value = Json::parse(&line).map_err(|error| bad("a JSON object", error.to_string()))?;
+            if !matches!(value, Json::Object(_)) {
+                return Err(bad("a JSON object", String::from_utf8_lossy(line.trim_ascii()).into_owned()));
             }
             kind.add(&value, limits.depth).map_err(|found| bad("the types of the lines before", found))?;
         }
@@ -183,91 +204,12 @@ fn infer(source: &SourceRef, limits: &Limits) -> Result<SchemaRef> {
     }
 }
 
-/// What the values of a column have been so far.
-#[derive(Debug)]
-enum Kind {
-    Null,
-    Bool,
-    Int,
-    Unsigned,
-    Float,
-    Text,
-    List(Box<Kind>),
-    Object(Vec<(String, Kind)>),
-}
-
-impl Kind {
-    /// Widens to hold `value` too; says what does not fit.
-    fn add(&mut self, value: &Value, depth: u32) -> Result<(), String> {
-        let Some(depth) = depth.checked_sub(1) else { return Err("values nested too deeply".to_string()) };
-        match (&mut *self, value) {
-            (_, Value::Null) => {}
-            (Self::Null, value) => {
-                *self = match value {
-                    Value::Null => Self::Null,
-                    Value::Bool(_) => Self::Bool,
-                    Value::Number(number) if number.is_i64() => Self::Int,
-                    Value::Number(number) if number.is_u64() => Self::Unsigned,
-                    Value::Number(_) => Self::Float,
-                    Value::String(_) => Self::Text,
-                    Value::Array(_) => Self::List(Box::new(Self::Null)),
-                    Value::Object(_) => Self::Object(Vec::new()),
-                };
-                if matches!(value, Value::Array(_) | Value::Object(_)) {
-                    return self.add(value, depth);
-                }
-            }
-            (Self::Bool, Value::Bool(_))
-            | (Self::Text, Value::String(_))
-            | (Self::Float, Value::Number(_)) => {}
-            (Self::Int, Value::Number(number)) if number.is_i64() => {}
-            (Self::Unsigned, Value::Number(number)) if number.is_u64() => {}
-            (Self::Int | Self::Unsigned, Value::Number(number)) if number.is_f64() => *self = Self::Float,
-            (Self::List(item), Value::Array(values)) => {
-                for value in values {
-                    item.add(value, depth)?;
-                }
-            }
-            (Self::Object(fields), Value::Object(values)) => {
-                for (name, value) in values {
-                    let index = match fields.iter().position(|(known, _)| known == name) {
-                        Some(index) => index,
-                        None => {
-                            fields.push((name.clone(), Self::Null));
-                            fields.len().saturating_sub(1)
-                        }
-                    };
-                    if let Some((_, kind)) = fields.get_mut(index) {
-                        kind.add(value, depth).map_err(|found| format!("{found} under \"{name}\""))?;
-                    }
-                }
-            }
-            (_, value) => return Err(value.to_string()),
-        }
-        Ok(())
-    }
-
-    fn data_type(&self) -> DataType {
-        match self {
-            Self::Null | Self::Text => DataType::Utf8,
-            Self::Bool => DataType::Boolean,
-            Self::Int => DataType::Int64,
-            Self::Unsigned => DataType::UInt64,
-            Self::Float => DataType::Float64,
-            Self::List(item) => DataType::List(Arc::new(Field::new("item", item.data_type(), true))),
-            Self::Object(fields) => DataType::Struct(
-                fields
-                    .iter()
-                    .map(|(name, kind)| Field::new(name, kind.data_type(), true))
-                    .collect::<Fields>(),
-            ),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Float64Type;
+    use arrow_schema::Field;
     use pilaster_core::source::MemorySource;
 
     fn open(text: &str) -> Result<JsonLinesDataset> {
@@ -287,6 +229,84 @@ mod tests {
         assert!(types[1].1.to_string().contains("Boolean"), "{}", types[1].1);
         let rows: usize = dataset.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
         assert_eq!(rows, 3);
+    }
+
+    /// The only column of lines with these values: its type, and its values as texts.
+    fn column(values: &[&str]) -> (String, Vec<String>) {
+        let lines: String = values.iter().map(|value| format!("{{\"a\":{value}}}\n")).collect();
+        let dataset = open(&lines).unwrap();
+        let batch = dataset.scan().read().unwrap().next().unwrap().unwrap();
+        let text = |row| arrow_cast::display::array_value_to_string(batch.column(0), row).unwrap();
+        (dataset.schema.field(0).data_type().to_string(), (0..batch.num_rows()).map(text).collect())
+    }
+
+    #[test]
+    fn types_change_no_integer() {
+        for (values, expected) in [
+            (vec!["1", "-2", "null"], "Int64"),
+            (vec!["1", "1.5"], "Float64"),
+            (vec!["-0", "123456789012345"], "Float64"),
+            (vec!["9007199254740993", "-9223372036854775808"], "Int64"),
+            (vec!["5", "18446744073709551615"], "UInt64"),
+            (vec!["18446744073709551615", "5"], "UInt64"),
+            // No type holds all of these.
+            (vec!["9007199254740993", "1.5"], "Utf8"),
+            (vec!["1.50", "9007199254740993"], "Utf8"),
+            (vec!["-1", "18446744073709551615"], "Utf8"),
+            (vec!["99999999999999999999"], "Utf8"),
+            (vec!["1e3", "-99999999999999999999", "1e300"], "Utf8"),
+            (vec!["1e3", "1e300"], "Float64"),
+        ] {
+            let (found, texts) = column(&values);
+            assert_eq!(found, expected, "{values:?}");
+            if found != "Float64" {
+                let values: Vec<_> = values.iter().map(|value| value.replace("null", "")).collect();
+                assert_eq!(texts, values);
+            }
+        }
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8, true)]));
+        let options = OpenOptions::default().with_schema(Some(schema));
+        let source = Arc::new(MemorySource::new("a.jsonl", "{\"a\":1}\n"));
+        let dataset = JsonLinesDataset::open(source, &options).unwrap();
+        assert!(dataset.scan().read().unwrap().next().unwrap().is_err(), "a number is no text");
+    }
+
+    #[test]
+    fn columns_come_in_the_order_of_the_file() {
+        let dataset = open("{\"z\":{\"y\":1,\"b\":2},\"a\":1}\n{\"z\":{\"c\":1,\"y\":1},\"m\":1}\n").unwrap();
+        let names = |fields: &arrow_schema::Fields| -> Vec<String> {
+            fields.iter().map(|field| field.name().clone()).collect()
+        };
+        assert_eq!(names(dataset.schema.fields()), ["z", "a", "m"]);
+        let DataType::Struct(inner) = dataset.schema.field(0).data_type() else { panic!("no struct") };
+        assert_eq!(names(inner), ["y", "b", "c"]);
+    }
+
+    #[test]
+    fn floats_that_json_has_no_number_for_come_back() {
+        for values in [
+            ["\"NaN\"", "1.5", "\"-Infinity\"", "\"Infinity\""],
+            ["\"NaN\"", "\"-Infinity\"", "\"Infinity\"", "1.5"],
+            ["2", "\"NaN\"", "\"Infinity\"", "null"],
+        ] {
+            let lines: String = values.iter().map(|value| format!("{{\"a\":{value}}}\n")).collect();
+            let batch = open(&lines).unwrap().scan().read().unwrap().next().unwrap().unwrap();
+            for (found, value) in batch.column(0).as_primitive::<Float64Type>().iter().zip(values) {
+                let expected = value.trim_matches('"').parse::<f64>().ok();
+                assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits), "{value} of {values:?}");
+            }
+        }
+        for (values, expected) in [
+            (["\"NaN\"", "\"Infinity\""], "Utf8"),
+            (["\"NaN\"", "\"x\""], "Utf8"),
+            (["\"x\"", "\"NaN\""], "Utf8"),
+            (["9007199254740993", "\"NaN\""], "Utf8"),
+        ] {
+            let texts = values.map(|value| value.trim_matches('"').to_string());
+            assert_eq!(column(&values), (expected.to_string(), texts.to_vec()));
+        }
+        let error = open("{\"a\":1.5}\n{\"a\":\"nan\"}\n").unwrap_err().to_string();
+        assert!(error.ends_with("line 2, found \"nan\" under \"a\""), "{error}");
     }
 
     #[test]
