@@ -192,6 +192,7 @@ snapshots! {
     convert_of_a_damaged_file: ["convert", "broken/cut.parquet", "rows.csv"];
     convert_into_a_missing_folder: ["convert", "people.csv", "no/such/rows.csv"];
     salvage_of_a_sound_file: ["salvage", "people.parquet", "--report", "report.json", "saved.csv"];
+    salvage_of_a_folder_with_a_lost_footer: ["salvage", "people.parquet", "broken/", "saved.csv"];
     salvage_of_a_lost_footer: ["salvage", "broken/cut.parquet", "saved.csv"];
 }
 

@@ -90,8 +90,8 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a file whose headers or footers are damaged is opened as far as it can be put together again. Scans of it
-    /// should skip damage; what is missing is in the losses.
+    /// Whether a file whose headers or footers are damaged is opened as far as it can be put together again, and several files
+    /// without those for which that is too little. Scans should skip damage; what is missing is in the losses.
     #[must_use]
     pub fn with_recovery(mut self, recovers: bool) -> Self {
         self.recovers = recovers;
@@ -154,27 +154,30 @@ impl OpenOptions {
         // Read by themselves companions are listed; beside the files they belong to they have no rows.
         let is_companion =
             |part: &DatasetRef| DRIVERS.iter().any(|driver| driver.is_companion(part.format()));
-        if !parts.iter().all(is_companion) {
-            parts.retain(|part| !is_companion(part));
+        if !parts.iter().flatten().all(is_companion) {
+            parts.retain(|part| !part.as_ref().is_ok_and(is_companion));
         }
         match (parts.pop(), parts.is_empty()) {
             (None, _) => Err(Error::invalid("no path was given")),
-            (Some(only), true) => Ok(only),
+            (Some(only), true) => only,
             (Some(last), false) => {
                 parts.push(last);
                 let name = match paths {
                     [only] => only.as_ref().to_string(),
                     several => several.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" "),
                 };
-                Ok(Arc::new(ConcatDataset::try_new(name, parts)?))
+                Ok(Arc::new(ConcatDataset::recovered(name, parts)?))
             }
         }
     }
 
-    /// Opens one existing path and adds what it holds.
-    fn open_into(&self, path: &str, parts: &mut Vec<DatasetRef>) -> Result<()> {
+    /// Opens one existing path and adds what it holds; with recovery also what is too damaged to be opened.
+    fn open_into(&self, path: &str, parts: &mut Vec<Result<DatasetRef>>) -> Result<()> {
         for (_, opened) in self.open_one(path)? {
-            parts.push(opened?);
+            match opened {
+                Err(error) if !(self.recovers && error.is_damage()) => return Err(error),
+                opened => parts.push(opened),
+            }
         }
         Ok(())
     }

@@ -458,3 +458,41 @@ fn a_stream_that_breaks_off_says_so_to_those_who_read_it_by_split() {
         assert!(error.is_damage() && !out.join("_SUCCESS").exists(), "{case}: {error}");
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_opened_costs_no_rows_of_the_others() {
+    let folder = Folder::new();
+    let whole = parquet_bytes(&sample(100), 50);
+    let sources = ["a", "b", "c"].map(|name| folder.text(name));
+    let recovery = OpenOptions::default().with_recovery(true);
+    let options = SalvageOptions::default().with_row_number_column(Some("row".to_string()));
+    for cut in [vec![0], vec![1], vec![1, 2], vec![0, 1, 2]] {
+        for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+            folder.write(name, if cut.contains(&number) { &whole[..whole.len() - 9] } else { &whole });
+        }
+        assert!(OpenOptions::default().open_all(&sources).unwrap_err().is_damage());
+        let Ok(dataset) = recovery.open_all(&sources) else {
+            assert_eq!(cut.len(), sources.len());
+            continue;
+        };
+        // Who does not ask for losses is not given fewer rows.
+        assert!(dataset.scan().read().err().unwrap().is_damage());
+        assert_eq!(dataset.row_count(), None);
+        let target = folder.path(&format!("saved {cut:?}.parquet"));
+        let report =
+            salvage(dataset.as_ref(), &to(target.clone(), OutputFormat::Parquet), &options, &Silent).unwrap();
+        let saved = 100 * (sources.len() - cut.len()) as u64;
+        assert_eq!((report.rows_saved, report.rows_lost, report.is_complete()), (saved, 0, false));
+        let lost: Vec<_> =
+            report.losses.iter().map(|lost| (lost.rows.clone(), lost.column.is_none())).collect();
+        let place = 100 * (0..3).find(|number| cut.contains(number)).unwrap() as u64;
+        assert_eq!(lost, vec![(place..place, true); cut.len()]);
+        for (lost, number) in report.losses.iter().zip(&cut) {
+            assert!(lost.reason.starts_with(&sources[*number]), "{}", lost.reason);
+        }
+        let numbers = open(&target.display().to_string()).unwrap();
+        let rows = all_rows(numbers.as_ref());
+        let rows = rows.column_by_name("row").unwrap().as_primitive::<UInt64Type>();
+        assert_eq!(rows.values().to_vec(), (0..saved).collect::<Vec<_>>());
+    }
+}

@@ -10,7 +10,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Predicate, Progress, Result, RowRanges, Scan,
+    BatchReader, Dataset, DatasetRef, Error, Finding, OnDamage, Predicate, Progress, Result, RowRanges, Scan,
     ScanRequest, Severity, Split, VerifyDepth, VerifyReport,
 };
 
@@ -26,7 +26,15 @@ pub(crate) struct ConcatDataset {
     schema: SchemaRef,
     /// Row positions of each part, if all of them know how many rows they have.
     positions: Option<Vec<Range<u64>>>,
+    unopened: Vec<Unopened>,
     split_ends: OnceLock<Vec<usize>>,
+}
+
+/// A part that is too damaged to be opened. It takes no row positions: how many rows it had nobody knows.
+struct Unopened {
+    /// How many parts come before it.
+    before: usize,
+    error: Error,
 }
 
 impl fmt::Debug for ConcatDataset {
@@ -59,7 +67,37 @@ impl ConcatDataset {
                 _ => positions = None,
             }
         }
-        Ok(Self { name, parts: Arc::new(parts), schema, positions, split_ends: OnceLock::new() })
+        let unopened = Vec::new();
+        Ok(Self { name, parts: Arc::new(parts), schema, positions, unopened, split_ends: OnceLock::new() })
+    }
+
+    /// As [`ConcatDataset::try_new`], of what could be opened. Scans that go on over damage note the others as lost.
+    ///
+    /// # Errors
+    /// The first error if nothing could be opened.
+    pub(crate) fn recovered(name: String, parts: Vec<Result<DatasetRef>>) -> Result<Self> {
+        let (mut opened, mut unopened) = (Vec::with_capacity(parts.len()), Vec::new());
+        for part in parts {
+            match part {
+                Ok(part) => opened.push(part),
+                Err(error) => unopened.push(Unopened { before: opened.len(), error }),
+            }
+        }
+        match unopened.first() {
+            Some(first) if opened.is_empty() => Err(first.error.again()),
+            _ => Ok(Self { unopened, ..Self::try_new(name, opened)? }),
+        }
+    }
+
+    /// Notes the parts that could not be opened, or fails because of them.
+    fn lose_unopened(&self, on_damage: &OnDamage) -> Result<()> {
+        for Unopened { before, error } in &self.unopened {
+            let OnDamage::Skip(losses) = on_damage else { return Err(error.again()) };
+            let last = before.checked_sub(1).zip(self.positions.as_ref());
+            let place = last.and_then(|(last, positions)| positions.get(last)).map_or(0, |last| last.end);
+            losses.record(place..place, None, error);
+        }
+        Ok(())
     }
 
     /// For each part, how many splits there are up to its end.
@@ -162,7 +200,8 @@ impl Dataset for ConcatDataset {
     }
 
     fn row_count(&self) -> Option<u64> {
-        self.positions.as_ref().map(|positions| positions.last().map_or(0, |last| last.end))
+        let positions = self.positions.as_ref().filter(|_| self.unopened.is_empty());
+        positions.map(|positions| positions.last().map_or(0, |last| last.end))
     }
 
     fn size_bytes(&self) -> u64 {
@@ -203,6 +242,7 @@ impl Dataset for ConcatDataset {
         if self.positions.is_none() && by_position {
             return self.read_by_counting(request);
         }
+        self.lose_unopened(&request.on_damage)?;
         // A request that is wrong for the columns must fail here, as it does for a single file.
         if let Some(predicate) = &request.predicate {
             predicate.bind(&self.schema)?;
@@ -222,7 +262,9 @@ impl Dataset for ConcatDataset {
             message: message.to_string(),
             rows: None,
         });
-        unknown.into_iter().chain(self.parts.iter().flat_map(|part| part.findings())).collect()
+        let unopened = self.unopened.iter().map(|part| Finding::from_error(&part.error, &self.name, None));
+        let of_parts = self.parts.iter().flat_map(|part| part.findings());
+        unknown.into_iter().chain(unopened).chain(of_parts).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
@@ -230,6 +272,10 @@ impl Dataset for ConcatDataset {
         let progress = Summed::new(progress);
         for part in self.parts.iter() {
             report.merge(part.verify(depth, &progress)?);
+        }
+        for part in &self.unopened {
+            report.files = report.files.saturating_add(1);
+            report.findings.push(Finding::from_error(&part.error, &self.name, None));
         }
         Ok(report)
     }
