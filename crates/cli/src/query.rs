@@ -23,6 +23,7 @@ pub(crate) fn run(
 ) -> Result<()> {
     for statement in parse_statements(text)? {
         let started = Instant::now();
+        let is_copy = CopyTo::is_copy(&statement);
         let batches = match CopyTo::try_from_statement(statement) {
             Ok(copy) => copied(session, copy, words)?,
             Err(statement) => session.execute(*statement)?,
@@ -30,6 +31,8 @@ pub(crate) fn run(
         let rows = match batches.schema().fields().as_ref() {
             // Statements such as CREATE VIEW give no columns, and so nothing to write.
             [] => drain(batches)?,
+            // The file of -o is for the rows of queries; those of a COPY have a file of their own, and here is only their number.
+            _ if is_copy && output.output.is_some() => drain(batches)?,
             [kind, plan]
                 if kind.name() == "plan_type" && plan.name() == "plan" && is_read_by_people(output)? =>
             {

@@ -79,6 +79,21 @@ fn a_file_of_statements_writes_to_a_file() {
 }
 
 #[test]
+fn the_file_of_o_gets_the_rows_of_the_last_query_and_no_count_of_a_copy() {
+    let folder = Folder::new();
+    for copy in [
+        "COPY (SELECT 2 AS b) TO 'x.csv'",
+        "COPY (SELECT 2 AS b, 3 AS c) TO 'parts/' STORED AS CSV PARTITIONED BY (c)",
+    ] {
+        let query = format!("SELECT 0 AS z; SELECT 1 AS a; {copy}");
+        let output = folder.run(&["sql", "-o", "o.csv", &query]).output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+        assert_eq!(folder.read("o.csv"), "a\n1\n", "{copy}");
+    }
+    assert_eq!(folder.read("x.csv"), "b\n2\n");
+}
+
+#[test]
 fn a_stream_that_breaks_off_is_no_shorter_table() {
     let folder = Folder::new();
     let batch =

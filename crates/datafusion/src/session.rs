@@ -192,6 +192,11 @@ pub struct CopyTo {
 }
 
 impl CopyTo {
+    /// Whether a statement is a `COPY` of any kind; its answer is a number of rows.
+    pub fn is_copy(statement: &Statement) -> bool {
+        matches!(statement, Statement::CopyTo(_))
+    }
+
     /// Takes a statement apart, if it is a `COPY` of a query to one file, without partitions or options, which DataFusion knows
     /// best; else gives it back.
     ///
