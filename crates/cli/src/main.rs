@@ -26,7 +26,7 @@ use commands::Command;
 #[derive(Debug, Parser)]
 #[command(name = "pilaster", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Say nothing but data and errors: no progress, no summaries
+    /// Say nothing but data, warnings and errors: no progress, no summaries
     #[arg(short, long, global = true)]
     quiet: bool,
 

@@ -36,18 +36,23 @@ impl Words {
         Self { quiet }
     }
 
-    /// Says something that is not data.
+    /// Says something that is not data, unless the run is quiet.
     pub(crate) fn say(self, text: impl std::fmt::Display) {
         if !self.quiet {
-            // Words are a courtesy: a closed stderr does not stop the work.
-            let _ = writeln!(std::io::stderr(), "{text}");
+            self.tell(text);
         }
+    }
+
+    /// Says what is wrong with data; also in a quiet run, whose rows must not pass for all there are.
+    pub(crate) fn tell(self, text: impl std::fmt::Display) {
+        // Words are a courtesy: a closed stderr does not stop the work.
+        let _ = writeln!(std::io::stderr(), "{text}");
     }
 
     /// Says what may be odd about data that is given all the same. Damage is not: it ends a scan with its own words.
     pub(crate) fn warn(self, findings: &[Finding]) {
         for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-            self.say(format_args!("warning: {}", printable(&finding.to_string())));
+            self.tell(format_args!("warning: {}", printable(&finding.to_string())));
         }
     }
 

@@ -65,6 +65,20 @@ fn rows_of_a_server() {
 }
 
 #[test]
+fn a_quiet_run_still_says_what_is_wrong_with_the_data() {
+    let folder = folder();
+    let said = |args: &[&str]| String::from_utf8(folder.run(args).output().unwrap().stderr).unwrap();
+    for args in [vec!["count", "kudu/tiny/fs"], vec!["sql", "SELECT count(*) FROM 'kudu/tiny/fs'"]] {
+        let loud = said(&args);
+        assert!(loud.starts_with("warning: "), "{args:?}: {loud}");
+        assert_eq!(said(&[vec!["-q"], args].concat()), loud);
+    }
+    assert_eq!(said(&["-q", "convert", "people.parquet", "people.arrow"]), "");
+    let lost = said(&["-q", "salvage", "people.parquet", "broken/", "saved.csv"]);
+    assert!(lost.starts_with("lost: rows 5..5: broken/cut.parquet: ") && lost.lines().count() == 1, "{lost}");
+}
+
+#[test]
 fn the_log_as_a_list() {
     snapshot("kudu_wal", &["wal", "kudu/tiny/fs"]);
 }

@@ -95,7 +95,7 @@ fn say_table(table: &str, repair: &TableRepair, words: &Words) -> Outcome {
         words.say(format_args!("written: {}{}", file.path.display(), kept.unwrap_or_default()));
     }
     for finding in &repair.left {
-        words.say(format_args!("left: {finding}"));
+        words.tell(format_args!("left: {finding}"));
     }
     let (written, left) = (repair.rebuilt.len() as u64, repair.left.len() as u64);
     words.say(format_args!(

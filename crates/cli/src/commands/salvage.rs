@@ -117,11 +117,11 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
 /// Says what was lost, as far as it fits a screen.
 pub(super) fn say_losses(losses: &[LostRows], words: &Words) {
     for lost in losses.iter().take(SHOWN_LOSSES) {
-        words.say(format_args!("lost: {}", described(lost)));
+        words.tell(format_args!("lost: {}", described(lost)));
     }
     if losses.len() > SHOWN_LOSSES {
         let more = losses.len().saturating_sub(SHOWN_LOSSES);
-        words.say(format_args!("lost: {more} more; --report FILE lists all"));
+        words.tell(format_args!("lost: {more} more; --report FILE lists all"));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::args::InputArgs;
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::Words;
-use crate::sheet::{Sheet, known};
+use crate::sheet::{Sheet, known, printable};
 
 /// The write-ahead log of Kudu tablets: every operation and every commit
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     }
     let findings: Vec<_> = logs.iter().flat_map(|log| &log.findings).collect();
     for finding in &findings {
-        words.say(finding);
+        words.tell(printable(&finding.to_string()));
     }
     Ok(if findings.is_empty() { Outcome::Fine } else { Outcome::Damaged })
 }
