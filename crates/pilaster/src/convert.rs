@@ -1,7 +1,6 @@
 //! Any format to any format: streamed, checked, and complete or not there at all.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use pilaster_core::{
 };
 
 use crate::foreign::arrow_ipc::ArrowDataset;
+use crate::foreign::json_lines::count_objects;
 use crate::foreign::parquet::ParquetDataset;
 use crate::formats::{DRIVERS, writer_of};
 use crate::open::OpenOptions;
@@ -167,12 +167,11 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
         OutputFormat::Arrow => ArrowDataset::open_file(source, &options)?.row_count(),
         OutputFormat::Csv => Some(count_records(path, b',')?),
         OutputFormat::Tsv => Some(count_records(path, b'\t')?),
-        OutputFormat::Jsonl => Some(count_objects(path)?),
+        OutputFormat::Json | OutputFormat::Jsonl => Some(count_objects(&source)?),
         OutputFormat::CFile | OutputFormat::Redfile | OutputFormat::DorisSegment => {
             options.open_source(source)?.row_count()
         }
         OutputFormat::Table
-        | OutputFormat::Json
         | OutputFormat::CFileSet
         | OutputFormat::Kudu
         | OutputFormat::Doris
@@ -191,19 +190,6 @@ fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
     let mut rows = 0u64;
     while reader.read_byte_record(&mut record).map_err(|error| Error::corrupt("a csv record", error))? {
         rows = rows.saturating_add(1);
-    }
-    Ok(rows)
-}
-
-fn count_objects(path: &Path) -> Result<u64> {
-    let mut reader = BufReader::new(fs::File::open(path)?);
-    let mut line = Vec::new();
-    let mut rows = 0u64;
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        serde_json::from_slice::<serde::de::IgnoredAny>(&line)
-            .map_err(|error| Error::corrupt("a JSON object per line", error))?;
-        rows = rows.saturating_add(1);
-        line.clear();
     }
     Ok(rows)
 }

@@ -69,6 +69,7 @@ fn rows_survive_every_format() {
         OutputFormat::Arrow,
         OutputFormat::Csv,
         OutputFormat::Tsv,
+        OutputFormat::Json,
         OutputFormat::Jsonl,
     ];
     for format in formats.into_iter().chain(cfg!(feature = "kudu").then_some(OutputFormat::CFileSet)) {

@@ -87,6 +87,25 @@ fn lines(source: &SourceRef) -> Result<Box<dyn BufRead + Send>> {
     })
 }
 
+/// How many objects a file has, whatever is in them.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Corrupt`] if a line is no JSON, or the array does not end.
+pub(crate) fn count_objects(source: &SourceRef) -> Result<u64> {
+    let mut lines = lines(source)?;
+    let mut line = Vec::new();
+    let mut objects = 0u64;
+    while lines.read_until(b'\n', &mut line).map_err(|error| unreadable(source, error))? > 0 {
+        if !line.trim_ascii().is_empty() {
+            serde_json::from_slice::<serde::de::IgnoredAny>(&line)
+                .map_err(|error| Error::corrupt("a JSON object per line", error))?;
+            objects = objects.saturating_add(1);
+        }
+        line.clear();
+    }
+    Ok(objects)
+}
+
 fn unreadable(source: &SourceRef, error: io::Error) -> Error {
     let error = match error.kind() {
         io::ErrorKind::InvalidData => Error::corrupt("objects, one on each line or in one array", error),
@@ -316,6 +335,22 @@ mod tests {
         assert_eq!((dataset.schema.fields().len(), rows), (2, 2));
         for text in ["[{\"a\":1}", "[{\"a\":1}] {}", "[{\"a\":1}, 2]"] {
             assert!(open(text).unwrap_err().is_damage(), "{text}");
+        }
+    }
+
+    #[test]
+    fn objects_are_counted_in_lines_and_in_an_array() {
+        for (text, expected) in [
+            ("", Some(0)),
+            ("[]", Some(0)),
+            ("{\"a\":1}\n{}\n", Some(2)),
+            ("[{\"a\":[1,2]},\n{}\n]\n", Some(2)),
+            ("[{\"a\":1}", None),
+            ("[{\"a\":1},\n{\"a\":]\n", None),
+            ("{\"a\":\n", None),
+        ] {
+            let source: SourceRef = Arc::new(MemorySource::new("a.json", text.to_string()));
+            assert_eq!(count_objects(&source).ok(), expected, "{text}");
         }
     }
 
