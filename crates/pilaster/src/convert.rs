@@ -88,11 +88,11 @@ pub struct ConvertSummary {
 /// Writes the rows a request asks for to a new file.
 ///
 /// Memory holds a batch (a row group, for Parquet). The output is opened again and its rows are counted before it gets
-/// its name. Progress counts rows.
+/// its name; rows that are added to a table are counted when they are part of it. Progress counts rows.
 ///
 /// # Errors
 /// If the target exists and may not be replaced, if reading or writing fails, or if the counts differ; then nothing new
-/// is there under the target's name.
+/// is there under the target's name, unless rows were added to a table and counted there.
 pub fn convert(
     dataset: &dyn Dataset,
     request: &ScanRequest,
@@ -131,7 +131,7 @@ pub fn convert(
     if let Some(written) = written
         && written != rows
     {
-        return Err(in_target(Error::corrupt(format!("{rows} rows, as many as were read"), written)));
+        return Err(in_target(miscounted(rows, written)));
     }
     let bytes = fs::metadata(file.path()).map_err(|error| in_target(error.into()))?.len();
     file.commit()?;
@@ -156,6 +156,50 @@ fn convert_folder(
     }
     let driver = writer_of(target.format).map_err(|error| error.at(&target.name(), 0, ""))?;
     driver.write_folder(target.format, batches, &target.path, &options.write, progress)
+}
+
+/// What was written to a folder, and how many rows were found there afterwards.
+#[cfg(any(feature = "kudu", feature = "doris", feature = "carbondata"))]
+pub(crate) struct Counted {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// `None` where their number says nothing.
+    pub(crate) found: Option<u64>,
+}
+
+#[cfg(any(feature = "kudu", feature = "doris", feature = "carbondata"))]
+impl Counted {
+    /// Refuses another number of rows than was read.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::Corrupt`]
+    pub(crate) fn check(self, folder: &Path) -> Result<ConvertSummary> {
+        let Self { rows, bytes, found } = self;
+        match found.filter(|found| *found != rows) {
+            Some(found) => Err(miscounted(rows, found).at(&folder.display().to_string(), 0, "")),
+            None => Ok(ConvertSummary { rows, bytes, is_counted: found.is_some() }),
+        }
+    }
+}
+
+/// Lets `fill` write a folder beside its place and count its rows there; it gets its name if none is missing.
+///
+/// # Errors
+/// As [`convert`].
+#[cfg(any(feature = "kudu", feature = "doris", feature = "carbondata"))]
+pub(crate) fn write_counted(
+    folder: &Path,
+    fill: impl FnOnce(&Path) -> Result<Counted>,
+) -> Result<ConvertSummary> {
+    let unchecked = pilaster_core::AtomicFolder::create(folder)?;
+    let summary = fill(unchecked.path())?.check(folder)?;
+    unchecked.commit()?;
+    Ok(summary)
+}
+
+/// The error of an output that has another number of rows than were read.
+fn miscounted(read: u64, written: u64) -> Error {
+    Error::corrupt(format!("{read} rows, as many as were read"), written)
 }
 
 /// Counts the rows of what was written, by reading it; `None` where a format cannot be read back.
@@ -192,4 +236,34 @@ fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
         rows = rows.saturating_add(1);
     }
     Ok(rows)
+}
+
+#[cfg(all(test, any(feature = "kudu", feature = "doris", feature = "carbondata")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_gets_its_name_only_if_its_rows_are_all_there() {
+        let damage = || Error::corrupt("a footer", "nothing").at("a", 0, "");
+        for (case, count, expected) in [
+            ("as many", Ok(Some(3)), Ok(true)),
+            ("no number", Ok(None), Ok(false)),
+            ("fewer", Ok(Some(2)), Err("out: expected 3 rows, as many as were read, found 2")),
+            ("unreadable", Err(damage()), Err("a: expected a footer, found nothing")),
+        ] {
+            let place = tempfile::tempdir().unwrap();
+            let target = place.path().join("out");
+            let done = write_counted(&target, |folder| {
+                fs::write(folder.join("rows"), "abc").unwrap();
+                assert!(!target.exists(), "{case}");
+                Ok(Counted { rows: 3, bytes: 3, found: count? })
+            });
+            let found = done.map(|summary| summary.is_counted).map_err(|error| error.to_string());
+            let found = found.map_err(|text| text.replace(&format!("{}/", place.path().display()), ""));
+            assert_eq!(found, expected.map_err(str::to_string), "{case}");
+            // Nothing is left behind either.
+            let names = fs::read_dir(place.path()).unwrap().count();
+            assert_eq!((target.exists(), names), (found.is_ok(), usize::from(found.is_ok())), "{case}");
+        }
+    }
 }

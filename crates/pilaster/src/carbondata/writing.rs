@@ -7,7 +7,7 @@ use pilaster_carbondata::table::{
 };
 use pilaster_core::{BatchReader, Dataset, Error, Progress, Result};
 
-use crate::convert::ConvertSummary;
+use crate::convert::{ConvertSummary, Counted, write_counted};
 use crate::paths;
 
 /// How tables are written.
@@ -38,7 +38,8 @@ impl CarbonDataWriterOptions {
     }
 }
 
-/// Writes a table, or a segment of one; it appears complete, or not at all.
+/// Writes a table, which appears complete and counted or not at all; or adds a segment to one, complete or not at all, whose
+/// rows are counted when it is part of the table.
 pub(super) fn write_table(
     batches: BatchReader,
     folder: &Path,
@@ -48,29 +49,40 @@ pub(super) fn write_table(
     let name = folder.display().to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let table = options.table.clone();
-    let mut writer = match options.append {
-        true => CarbonTableWriter::append(folder, table),
-        false => CarbonTableWriter::create(folder, &batches.schema(), table),
-    }?;
+    if options.append {
+        let writer = CarbonTableWriter::append(folder, table)?;
+        return load(batches, writer, folder, in_folder, progress)?.check(folder);
+    }
+    write_counted(folder, |folder| {
+        let writer = CarbonTableWriter::create(folder, &batches.schema(), table).map_err(in_folder)?;
+        load(batches, writer, folder, in_folder, progress)
+    })
+}
+
+/// Writes all rows as a segment of the table in `folder`, and counts them as a reader of the table does. `located` says to errors
+/// of the writer where it writes.
+fn load(
+    batches: BatchReader,
+    mut writer: CarbonTableWriter,
+    folder: &Path,
+    located: impl Fn(Error) -> Error,
+    progress: &dyn Progress,
+) -> Result<Counted> {
     for batch in batches {
         let batch = batch.map_err(Error::from)?;
-        writer.write(&batch).map_err(in_folder)?;
+        writer.write(&batch).map_err(&located)?;
         progress.advance(batch.num_rows() as u64);
     }
-    let summary = writer.finish().map_err(in_folder)?;
-    let written = match summary.segment {
+    let summary = writer.finish().map_err(&located)?;
+    let found = match summary.segment {
         Some(segment) => {
             let only = CarbonTableOptions::default().with_segments(Some(vec![segment]));
             CarbonTable::open(folder, &only)?.row_count()
         }
         None => Some(0),
     };
-    let rows = summary.written.rows;
-    if let Some(found) = written.filter(|found| *found != rows) {
-        return Err(in_folder(Error::corrupt(format!("{rows} rows, as many as were read"), found)));
-    }
     let bytes = summary.written.data_bytes.saturating_add(summary.written.index_bytes);
-    Ok(ConvertSummary { rows, bytes, is_counted: written.is_some() })
+    Ok(Counted { rows: summary.written.rows, bytes, found })
 }
 
 /// Merges segments of the table at `path` into one, as CarbonData's compaction does: those named, or all that can be.

@@ -11,7 +11,7 @@ use pilaster_doris::segment::{SegmentWriteOptions, SegmentWriter};
 use pilaster_doris::tablet::{TabletOptions, TabletReader, TabletWriteOptions, TabletWriter, find_tablets};
 use pilaster_doris::{KeysType, TableModel, TabletSchema};
 
-use crate::convert::ConvertSummary;
+use crate::convert::{ConvertSummary, Counted, write_counted};
 use crate::output::BatchWriter;
 
 /// How segments and tablets are written.
@@ -83,7 +83,7 @@ impl BatchWriter for SegmentOutput {
     }
 }
 
-/// Writes a tablet, whose rows may come in any order; it appears complete, or not at all.
+/// Writes a tablet, whose rows may come in any order; it appears complete and counted, or not at all.
 pub(super) fn write_tablet(
     batches: BatchReader,
     folder: &Path,
@@ -94,25 +94,26 @@ pub(super) fn write_tablet(
     let in_folder = |error: Error| error.at(&name, 0, "");
     let schema = options.schema(&batches.schema())?;
     let tablet = options.tablet.clone().with_segment_options(options.segment.clone());
-    let mut writer = TabletWriter::create(folder, &schema, &tablet)?;
-    for batch in batches {
-        let batch = batch.map_err(Error::from)?;
-        writer.write(&batch).map_err(in_folder)?;
-        progress.advance(batch.num_rows() as u64);
-    }
-    let summary = writer.finish().map_err(in_folder)?;
-    // Rows of equal keys became one in other models, so only here does the number say something.
-    let is_counted = schema.keys_type == KeysType::Duplicate;
-    if is_counted {
-        let mut written = 0u64;
-        for tablet in find_tablets(folder, &Limits::default())?.tablets {
-            let rows = TabletReader::open(&tablet, &TabletOptions::default())?.row_count().unwrap_or(0);
-            written = rows.saturating_add(written);
+    write_counted(folder, |folder| {
+        let mut writer = TabletWriter::create(folder, &schema, &tablet).map_err(in_folder)?;
+        for batch in batches {
+            let batch = batch.map_err(Error::from)?;
+            writer.write(&batch).map_err(in_folder)?;
+            progress.advance(batch.num_rows() as u64);
         }
-        if written != summary.rows {
-            let expected = format!("{} rows, as many as were read", summary.rows);
-            return Err(in_folder(Error::corrupt(expected, written)));
-        }
+        let summary = writer.finish().map_err(in_folder)?;
+        // Rows of equal keys became one in other models, so only here does the number say something.
+        let is_countable = schema.keys_type == KeysType::Duplicate;
+        let found = is_countable.then(|| count_rows(folder)).transpose()?;
+        Ok(Counted { rows: summary.rows, bytes: summary.bytes, found })
+    })
+}
+
+fn count_rows(folder: &Path) -> Result<u64> {
+    let mut rows = 0u64;
+    for tablet in find_tablets(folder, &Limits::default())?.tablets {
+        let reader = TabletReader::open(&tablet, &TabletOptions::default())?;
+        rows = rows.saturating_add(reader.row_count().unwrap_or(0));
     }
-    Ok(ConvertSummary { rows: summary.rows, bytes: summary.bytes, is_counted })
+    Ok(rows)
 }

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pilaster_core::source::open_source;
-use pilaster_core::{
-    AtomicFolder, BatchReader, Dataset, DatasetRef, Error, ErrorKind, Progress, Result, SourceRef,
-};
+use pilaster_core::{BatchReader, Dataset, DatasetRef, Error, ErrorKind, Progress, Result, SourceRef};
 use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions, CFileWriter};
 use pilaster_kudu::cfile_set::{
     CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions, MANIFEST_NAME,
 };
 
-use crate::convert::ConvertSummary;
+use crate::convert::{ConvertSummary, Counted, write_counted};
 use crate::open::OpenOptions;
 use crate::output::BatchWriter;
 use crate::paths;
@@ -113,26 +111,25 @@ pub(super) fn write_set(
     options: &CFileSetWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let unchecked = AtomicFolder::create(folder)?;
     let name = folder.display().to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
-    let mut writer =
-        CFileSetWriter::create(unchecked.path(), batches.schema(), options).map_err(in_folder)?;
-    let mut rows = 0u64;
-    for batch in batches {
-        let batch = batch.map_err(Error::from)?;
-        writer.write(&batch).map_err(in_folder)?;
-        rows = rows.saturating_add(batch.num_rows() as u64);
-        progress.advance(batch.num_rows() as u64);
-    }
-    let summary = writer.finish().map_err(in_folder)?;
-    let written = CFileSet::open(&unchecked.path().display().to_string(), CFileSetOptions::default())?;
-    for column in 0..written.schema().fields().len() {
-        let found = written.column(column)?.row_count().unwrap_or(0);
-        if found != rows {
-            return Err(in_folder(Error::corrupt(format!("{rows} rows, as many as were read"), found)));
+    write_counted(folder, |folder| {
+        let mut writer = CFileSetWriter::create(folder, batches.schema(), options).map_err(in_folder)?;
+        let mut rows = 0u64;
+        for batch in batches {
+            let batch = batch.map_err(Error::from)?;
+            writer.write(&batch).map_err(in_folder)?;
+            rows = rows.saturating_add(batch.num_rows() as u64);
+            progress.advance(batch.num_rows() as u64);
         }
-    }
-    unchecked.commit()?;
-    Ok(ConvertSummary { rows, bytes: summary.bytes, is_counted: true })
+        let bytes = writer.finish().map_err(in_folder)?.bytes;
+        let written = CFileSet::open(&folder.display().to_string(), CFileSetOptions::default())?;
+        let mut found = Some(rows);
+        for column in 0..written.schema().fields().len() {
+            // Each column is a file; one with another number of rows is enough.
+            let count = written.column(column)?.row_count().unwrap_or(0);
+            found = found.filter(|found| *found != rows).or(Some(count));
+        }
+        Ok(Counted { rows, bytes, found })
+    })
 }

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use pilaster_core::{
-    AtomicFolder, BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth,
-    VerifyReport,
+    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth, VerifyReport,
 };
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions, OrphanGroup, TabletEntry};
 use pilaster_kudu::table_writer::{KuduTableWriter, KuduTableWriterOptions};
 
 use super::cfiles::cfile_options;
-use crate::convert::ConvertSummary;
+use crate::convert::{ConvertSummary, Counted, write_counted};
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
 use crate::paths;
@@ -168,7 +167,6 @@ pub(super) fn write(
     options: &KuduTableWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let unchecked = AtomicFolder::create(folder)?;
     let name = folder.display().to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let mut options = options.clone();
@@ -176,23 +174,20 @@ pub(super) fn write(
     if let (None, Some(stem)) = (options.table_name(), stem) {
         options = options.with_table_name(stem);
     }
-    let mut writer =
-        KuduTableWriter::try_new(unchecked.path(), batches.schema(), options).map_err(in_folder)?;
-    for batch in batches {
-        let batch = batch.map_err(Error::from)?;
-        writer.write(&batch).map_err(in_folder)?;
-        progress.advance(batch.num_rows() as u64);
-    }
-    let summary = writer.finish().map_err(in_folder)?;
-    let written = KuduStore::open(&[unchecked.path().to_path_buf()], KuduStoreOptions::default())?
-        .table(None)?
-        .row_count();
-    if written != Some(summary.rows) {
-        let found = written.map_or("no count".to_string(), |rows| rows.to_string());
-        return Err(in_folder(Error::corrupt(format!("{} rows, as many as were read", summary.rows), found)));
-    }
-    unchecked.commit()?;
-    Ok(ConvertSummary { rows: summary.rows, bytes: summary.bytes, is_counted: true })
+    write_counted(folder, |folder| {
+        let mut writer = KuduTableWriter::try_new(folder, batches.schema(), options).map_err(in_folder)?;
+        for batch in batches {
+            let batch = batch.map_err(Error::from)?;
+            writer.write(&batch).map_err(in_folder)?;
+            progress.advance(batch.num_rows() as u64);
+        }
+        let summary = writer.finish().map_err(in_folder)?;
+        let store = KuduStore::open(&[folder.to_path_buf()], KuduStoreOptions::default())?;
+        let found = store.table(None)?.row_count();
+        let found =
+            found.ok_or_else(|| in_folder(Error::corrupt("a table that counts its rows", "no count")))?;
+        Ok(Counted { rows: summary.rows, bytes: summary.bytes, found: Some(found) })
+    })
 }
 
 #[cfg(test)]
