@@ -7,10 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pilaster::text::printable;
 use pilaster::{BatchReader, Finding, Progress, Severity};
 use pilaster_datafusion::arrow::array::RecordBatchIterator;
-
-use crate::sheet::printable;
 
 /// Work that takes less than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);

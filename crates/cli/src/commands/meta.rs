@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use pilaster::Result;
 use pilaster::core::describe::Node;
+use pilaster::text::printable;
 
 use crate::args::InputArgs;
 use crate::bytes::human;
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::Words;
-use crate::sheet::printable;
 
 /// Everything the headers and footers say
 #[derive(Debug, clap::Args)]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use pilaster::kudu::{AssumedShape, Compression, Encoding, KuduType};
 use pilaster::salvage::{SalvageOptions, salvage};
+use pilaster::text::printable;
 use pilaster::{LostRows, Result};
 
 use crate::args::{FromToArgs, LostArgs, OpenArgs, open_all};
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::{Unit, Words};
-use crate::sheet::printable;
 use crate::target::TargetArgs;
 
 /// How many losses are named on stderr; the report has all.

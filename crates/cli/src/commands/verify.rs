@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use pilaster::text::printable;
 use pilaster::verify::{report_to_json, verify};
 use pilaster::{Error, Result, Severity, VerifyDepth, VerifyReport};
 
@@ -11,7 +12,6 @@ use crate::bytes::{counted, human};
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::{Unit, Words};
-use crate::sheet::printable;
 
 /// Looks for damage and lists every finding with path, byte, structure and rows touched
 #[derive(Debug, clap::Args)]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use pilaster::Result;
 use pilaster::kudu::{TabletLog, open_servers};
+use pilaster::text::printable;
 use serde_json::json;
 
 use crate::args::InputArgs;
 use crate::exit::Outcome;
 use crate::json;
 use crate::progress::Words;
-use crate::sheet::{Sheet, known, printable};
+use crate::sheet::{Sheet, known};
 
 /// The write-ahead log of Kudu tablets: every operation and every commit
 #[derive(Debug, clap::Args)]

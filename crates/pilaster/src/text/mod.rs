@@ -21,10 +21,12 @@ mod delimited;
 mod json;
 mod nested;
 mod scalar;
+mod sheet;
 mod table;
 mod value;
 
 pub use delimited::DelimitedWriter;
 pub use json::{JsonArrayWriter, JsonLinesWriter, append_json_lines};
+pub use sheet::{Sheet, Side, printable};
 pub use table::TableWriter;
 pub use value::ValueEncoder;

@@ -6,6 +6,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use pilaster_core::Result;
 
+use super::sheet::{Sheet, Side};
 use super::value::ValueEncoder;
 use crate::output::BatchWriter;
 
@@ -28,26 +29,18 @@ impl<W: Write> TableWriter<W> {
     }
 
     fn flush_rows(&mut self) -> Result<()> {
-        let mut table = comfy_table::Table::new();
-        table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
-        table.remove_style(comfy_table::TableComponent::HorizontalLines);
-        table.remove_style(comfy_table::TableComponent::MiddleIntersections);
-        table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
-        table.set_header(self.schema.fields().iter().map(|field| field.name().as_str()));
+        let columns = self.schema.fields().iter();
+        let mut sheet = Sheet::new(columns.map(|field| (field.name().as_str(), side_of(field.data_type()))));
         for row in self.rows.drain(..) {
-            table.add_row(row);
-        }
-        for (column, field) in table.column_iter_mut().zip(self.schema.fields()) {
-            if is_number(field.data_type()) {
-                column.set_cell_alignment(comfy_table::CellAlignment::Right);
-            }
+            sheet.row(row);
         }
         self.is_empty = false;
-        for line in table.lines() {
-            writeln!(self.sink, "{}", line.trim_end())?;
-        }
-        Ok(())
+        sheet.write_to(&mut self.sink)
     }
+}
+
+fn side_of(data_type: &DataType) -> Side {
+    if is_number(data_type) { Side::Right } else { Side::Left }
 }
 
 fn is_number(data_type: &DataType) -> bool {
@@ -68,7 +61,7 @@ impl<W: Write + Send> BatchWriter for TableWriter<W> {
                     true => text.extend_from_slice(b"null"),
                     false => column.append_text(row, &mut text),
                 }
-                on_one_line(&String::from_utf8_lossy(&text))
+                String::from_utf8_lossy(&text).into_owned()
             });
             self.rows.push(cells.collect());
             if self.rows.len() >= ROWS_PER_TABLE {
@@ -84,9 +77,4 @@ impl<W: Write + Send> BatchWriter for TableWriter<W> {
         }
         Ok(self.sink.flush()?)
     }
-}
-
-/// Control characters would break the alignment (or command the terminal).
-fn on_one_line(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
