@@ -33,7 +33,7 @@
 //!
 //! # What goes down into a scan
 //!
-//! Projections, limits, and filters of the forms `column op literal` (either way round), `IN`, `BETWEEN`,
+//! Projections, limits, and filters of the forms `column op literal` (either way round), `IN`, `BETWEEN`, `LIKE`,
 //! `IS [NOT] NULL`, `AND`, `OR` and `NOT`. A filter is called exact only if the scan applies it to every row with SQL's
 //! meaning; every other filter stays with DataFusion. Row counts, minima and maxima come up as statistics, so that
 //! `count(*)`, `min` and `max` of a whole table read no rows.
