@@ -130,6 +130,7 @@ pub fn migrate(
             }
             None => {
                 let finished = write_piece(dataset, request, piece, &path, options, progress)?;
+                // Whoever watches hears of each step, rows or not: a run can be stopped between any two.
                 progress.advance(0);
                 journal.note(number, &piece.path, finished)?;
                 progress.advance(0);
