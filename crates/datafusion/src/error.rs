@@ -101,10 +101,11 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
         // While reading, these are bytes that break the format; DataFusion has forgotten in which file.
         DataFusionError::ParquetError(parquet) => match parquet.as_ref() {
             ParquetError::NYI(feature) => ErrorKind::Unsupported { feature: one_line(feature) },
-            other => ErrorKind::Corrupt {
-                expected: "sound parquet".to_string(),
-                found: one_line(&other.to_string()),
-            },
+            other => unsound_parquet(&other.to_string()),
+        },
+        DataFusionError::ArrowError(arrow, _) => match arrow.as_ref() {
+            ArrowError::ParquetError(found) => unsound_parquet(found),
+            other => ErrorKind::InvalidInput(one_line(&other.to_string())),
         },
         DataFusionError::Plan(message) => {
             // Names are only given in full when the user did.
@@ -116,6 +117,10 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
         },
         root => ErrorKind::InvalidInput(one_line(&root.message())),
     }
+}
+
+fn unsound_parquet(found: &str) -> ErrorKind {
+    ErrorKind::Corrupt { expected: "sound parquet".to_string(), found: one_line(found) }
 }
 
 fn one_line(text: &str) -> String {

@@ -56,6 +56,7 @@ pub mod exec;
 pub mod filter;
 mod functions;
 pub mod open;
+mod parquet_damage;
 mod partitions;
 pub mod session;
 mod statistics;

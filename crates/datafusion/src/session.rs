@@ -25,6 +25,7 @@ use crate::catalog::{PathTables, PilasterTableFactory};
 use crate::error::from_datafusion;
 use crate::functions;
 use crate::open::{Opener, TableCache};
+use crate::parquet_damage::with_place;
 use crate::table::PilasterTable;
 
 /// How a session works.
@@ -151,7 +152,8 @@ impl SqlContext {
         let task = Arc::new(frame.task_ctx());
         let plan = frame.create_physical_plan().await.map_err(from_datafusion)?;
         if plan.output_partitioning().partition_count() < 2 || are_entangled(plan.as_ref()) {
-            return execute_stream(plan, task).map_err(from_datafusion);
+            let stream = execute_stream(Arc::clone(&plan), task).map_err(from_datafusion)?;
+            return Ok(with_place(stream, plan.as_ref()));
         }
         // Every partition starts decoding now; their rows are given one partition after the other.
         let partitions = 0..plan.output_partitioning().partition_count();
@@ -160,7 +162,8 @@ impl SqlContext {
             .collect::<Result<Vec<_>, _>>()
             .map_err(from_datafusion)?;
         let in_order = stream::iter(streams).flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(plan.schema(), in_order)))
+        let stream = Box::pin(RecordBatchStreamAdapter::new(plan.schema(), in_order));
+        Ok(with_place(stream, plan.as_ref()))
     }
 }
 

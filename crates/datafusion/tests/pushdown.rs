@@ -11,7 +11,9 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{Table, people};
 use datafusion::arrow::array::RecordBatch;
@@ -20,7 +22,7 @@ use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use pilaster_core::{DatasetRef, ScanRequest};
-use pilaster_datafusion::{RowFilter, SqlContext, SqlOptions};
+use pilaster_datafusion::{RowFilter, SqlContext, SqlOptions, from_datafusion};
 use proptest::prelude::*;
 
 async fn rows(context: &SqlContext, sql: &str) -> Vec<RecordBatch> {
@@ -55,18 +57,23 @@ async fn explain_shows_what_was_pushed_down() {
     assert!(plan.contains("limit=7"), "{plan}");
 }
 
-/// The partitions of a join wait for each other: asking one after the other would never end.
-#[tokio::test]
-async fn joins_of_several_partitions_end() {
-    let folder = tempfile::tempdir().unwrap();
+/// Writes five people into each of two Parquet files.
+fn two_files(folder: &Path) {
     for part in 0..2 {
         let batch = people(10).slice(part * 5, 5);
-        let file = std::fs::File::create(folder.path().join(format!("{part}.parquet"))).unwrap();
+        let file = std::fs::File::create(folder.join(format!("{part}.parquet"))).unwrap();
         let mut writer =
             datafusion::parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
     }
+}
+
+/// The partitions of a join wait for each other: asking one after the other would never end.
+#[tokio::test]
+async fn joins_of_several_partitions_end() {
+    let folder = tempfile::tempdir().unwrap();
+    two_files(folder.path());
     let context = context(4, 40, 5);
     let parts = folder.path().join("*.parquet");
     for sql in [
@@ -76,10 +83,29 @@ async fn joins_of_several_partitions_end() {
             parts.display()
         ),
     ] {
-        let found =
-            tokio::time::timeout(std::time::Duration::from_secs(60), rows(&context, &sql)).await.unwrap();
+        let found = tokio::time::timeout(Duration::from_secs(60), rows(&context, &sql)).await.unwrap();
         let found: usize = found.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(found, 2, "{sql}");
+    }
+}
+
+/// DataFusion reads Parquet, but does not say where it is damaged.
+#[tokio::test]
+async fn damage_in_parquet_has_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    two_files(folder.path());
+    let damaged = folder.path().join("1.parquet");
+    let mut bytes = std::fs::read(&damaged).unwrap();
+    bytes[4..12].fill(0xff);
+    std::fs::write(&damaged, bytes).unwrap();
+    let context = context(4, 40, 5);
+    for query in ["SELECT * FROM", "SELECT id FROM", "SELECT sum(id) FROM"] {
+        let sql = format!("{query} '{}'", folder.path().join("*.parquet").display());
+        let found = context.sql(&sql).await.unwrap().try_collect::<Vec<_>>().await;
+        let error = from_datafusion(found.unwrap_err());
+        assert!(error.is_damage(), "{error}");
+        let position = error.position().unwrap();
+        assert_eq!((&*position.path, position.offset), (damaged.to_str().unwrap(), 4), "{error}");
     }
 }
 

@@ -35,6 +35,8 @@ impl Runs {
             return Err(Error::corrupt("runs of values of 1 to 8 bytes", width));
         }
         let (start, _) = split_counts(shape, encoded)?;
+        // Values take time, if not memory: as many as a block of booleans may have.
+        shape.limits.decoded(start.count.div_ceil(8) as u64)?;
         let bits = u32::try_from(width.saturating_mul(8)).unwrap_or(u32::MAX);
         let first = RleDecoder::new(encoded.slice(COUNTS_BYTES.min(encoded.len())..), bits)?;
         let mut last = first.clone();
