@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pilaster_core::source::open_source;
-use pilaster_core::{DatasetRef, Error, Limits, Result, SourceRef};
+use pilaster_core::{DatasetRef, Error, ErrorKind, Limits, Result, SourceRef};
 
 use crate::concat::ConcatDataset;
 use crate::detect::{Format, detect};
@@ -175,7 +175,7 @@ impl OpenOptions {
     fn open_into(&self, path: &str, parts: &mut Vec<Result<DatasetRef>>) -> Result<()> {
         for (_, opened) in self.open_one(path)? {
             match opened {
-                Err(error) if !(self.recovers && error.is_damage()) => return Err(error),
+                Err(error) if !(self.recovers && is_lost(&error)) => return Err(error),
                 opened => parts.push(opened),
             }
         }
@@ -247,6 +247,11 @@ impl OpenOptions {
             }
         })
     }
+}
+
+/// Whether an error says that bytes are damaged, or so much so that nobody can tell what they were.
+fn is_lost(error: &Error) -> bool {
+    error.is_damage() || matches!(error.kind(), ErrorKind::InvalidInput(_))
 }
 
 /// The format that has one table at this path or address, if any.

@@ -467,19 +467,22 @@ fn a_file_that_cannot_be_opened_costs_no_rows_of_the_others() {
     let sources = ["a", "b", "c"].map(|name| folder.text(name));
     let recovery = OpenOptions::default().with_recovery(true);
     let options = SalvageOptions::default().with_row_number_column(Some("row".to_string()));
-    for cut in [vec![0], vec![1], vec![1, 2], vec![0, 1, 2]] {
+    // Without its footer, without a byte, or without anything that tells what it was.
+    let contents: [&[u8]; 3] = [&whole[..whole.len() - 9], &[], &[0; 64]];
+    let cuts = [vec![0], vec![1], vec![1, 2], vec![0, 1, 2]];
+    for (cut, content) in cuts.iter().flat_map(|cut| contents.map(|content| (cut, content))) {
         for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-            folder.write(name, if cut.contains(&number) { &whole[..whole.len() - 9] } else { &whole });
+            folder.write(name, if cut.contains(&number) { content } else { &whole });
         }
-        assert!(OpenOptions::default().open_all(&sources).unwrap_err().is_damage());
+        assert!(OpenOptions::default().open_all(&sources).is_err());
         let Ok(dataset) = recovery.open_all(&sources) else {
             assert_eq!(cut.len(), sources.len());
             continue;
         };
         // Who does not ask for losses is not given fewer rows.
-        assert!(dataset.scan().read().err().unwrap().is_damage());
+        assert!(dataset.scan().read().is_err());
         assert_eq!(dataset.row_count(), None);
-        let target = folder.path(&format!("saved {cut:?}.parquet"));
+        let target = folder.path(&format!("saved {cut:?} {}.parquet", content.len()));
         let report =
             salvage(dataset.as_ref(), &to(target.clone(), OutputFormat::Parquet), &options, &Silent).unwrap();
         let saved = 100 * (sources.len() - cut.len()) as u64;
@@ -488,7 +491,7 @@ fn a_file_that_cannot_be_opened_costs_no_rows_of_the_others() {
             report.losses.iter().map(|lost| (lost.rows.clone(), lost.column.is_none())).collect();
         let place = 100 * (0..3).find(|number| cut.contains(number)).unwrap() as u64;
         assert_eq!(lost, vec![(place..place, true); cut.len()]);
-        for (lost, number) in report.losses.iter().zip(&cut) {
+        for (lost, number) in report.losses.iter().zip(cut) {
             assert!(lost.reason.starts_with(&sources[*number]), "{}", lost.reason);
         }
         let numbers = open(&target.display().to_string()).unwrap();

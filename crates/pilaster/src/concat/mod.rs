@@ -274,8 +274,7 @@ impl Dataset for ConcatDataset {
             report.merge(part.verify(depth, &progress)?);
         }
         for part in &self.unopened {
-            report.files = report.files.saturating_add(1);
-            report.findings.push(Finding::from_error(&part.error, &self.name, None));
+            report.add_failure(&self.name, &part.error, false);
         }
         Ok(report)
     }
