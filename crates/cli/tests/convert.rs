@@ -152,14 +152,20 @@ fn a_migration_of_other_rows_is_refused() {
     let parts = std::fs::read_dir(folder.path("out")).unwrap();
     let is_part = |name: &std::ffi::OsString| name.to_str().unwrap().starts_with("part-");
     assert_eq!(parts.filter(|part| is_part(&part.as_ref().unwrap().file_name())).count(), whole.div_ceil(2));
-    for others in [&["-w", "id % 2 = 0"][..], &[], &["-w", "id % 2 = 1", "--as-of", "5"]] {
-        let args = [&["convert", "--file-rows", "2"], others, &["people.parquet", "out/"]].concat();
-        let output = folder.run(&args).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{others:?}: {output:?}");
-    }
-    let words = folder.run(&["convert", "--file-rows", "2", "people.parquet", "out/"]).output().unwrap();
-    let words = String::from_utf8(words.stderr).unwrap();
-    assert!(words.contains("was begun with --where \"id % 2 = 1\", not all rows"), "{words}");
+    said(&folder, &["convert", "-f", "carbondata", "people.parquet", "table"]);
+    said(&folder, &["convert", "-f", "carbondata", "--carbon-append", "people.parquet", "table"]);
+    said(&folder, &["convert", "--segment", "0", "table", "first/"]);
+    let refused = |args: &[&str], expected: &str| {
+        let output = folder.run(&[&["convert", "--file-rows", "2"], args].concat()).output().unwrap();
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && words.contains(expected), "{args:?}: {words}");
+    };
+    let begun = "was begun with --where \"id % 2 = 1\", not ";
+    refused(&["people.parquet", "out/", "-w", "id % 2 = 0"], &format!("{begun}--where \"id % 2 = 0\""));
+    refused(&["people.parquet", "out/"], &format!("{begun}all rows"));
+    let refused = folder.run(&["convert", "--segment", "1", "table", "first/"]).output().unwrap();
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.contains("was begun with --segment 0, not --segment 1"), "{words}");
 }
 
 #[test]

@@ -1,7 +1,12 @@
 //! Damage in Parquet files, which DataFusion reads itself: it says what is wrong, but not where.
+//!
+//! Where a query fails so, our own reader goes over its files until it meets damage: first the columns that the query gives, then all.
+//! That takes as long as reading them, and is worth it: a name and a byte are what the user needs next.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::datasource::physical_plan::ParquetSource;
 use datafusion::datasource::source::DataSourceExec;
@@ -14,25 +19,18 @@ use pilaster_core::Error;
 
 use crate::error::{root_cause, to_datafusion};
 
-/// The same rows. Where they break off because a Parquet file of `plan` is damaged, our own reader goes over these files for the place.
+/// The same rows; if they break off because a Parquet file of `plan` is damaged, with the place.
 pub(crate) fn with_place(
     stream: SendableRecordBatchStream,
-    plan: &dyn ExecutionPlan,
+    plan: Arc<dyn ExecutionPlan>,
 ) -> SendableRecordBatchStream {
-    let mut files = Vec::new();
-    collect_files(plan, &mut files);
-    if files.is_empty() {
-        return stream;
-    }
-    let files: Arc<[String]> = files.into();
     let schema = stream.schema();
     let placed = stream.then(move |batch| {
-        let files = Arc::clone(&files);
+        let plan = Arc::clone(&plan);
         async move {
             match batch {
                 Err(error) if is_parquet_damage(&error) => {
-                    let found =
-                        tokio::task::spawn_blocking(move || files.iter().find_map(|file| first_damage(file)));
+                    let found = tokio::task::spawn_blocking(move || first_damage(plan.as_ref()));
                     Err(found.await.ok().flatten().map_or(error, to_datafusion))
                 }
                 batch => batch,
@@ -40,21 +38,6 @@ pub(crate) fn with_place(
         }
     });
     Box::pin(RecordBatchStreamAdapter::new(schema, placed))
-}
-
-/// Adds the local Parquet files that a plan reads.
-fn collect_files(plan: &dyn ExecutionPlan, files: &mut Vec<String>) {
-    let scan = plan.downcast_ref::<DataSourceExec>();
-    if let Some((config, _)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) {
-        let parts = config.file_groups.iter().flat_map(|group| group.files());
-        for part in parts {
-            let file = format!("/{}", part.object_meta.location);
-            if !files.contains(&file) {
-                files.push(file);
-            }
-        }
-    }
-    plan.children().into_iter().for_each(|child| collect_files(child.as_ref(), files));
 }
 
 fn is_parquet_damage(error: &DataFusionError) -> bool {
@@ -66,10 +49,35 @@ fn is_parquet_damage(error: &DataFusionError) -> bool {
         }
 }
 
-/// What our own reader meets in a file, if that is damage.
-fn first_damage(file: &str) -> Option<Error> {
+/// What our own reader meets in the files of a plan, if that is damage.
+fn first_damage(plan: &dyn ExecutionPlan) -> Option<Error> {
+    let mut scans = Vec::new();
+    collect_scans(plan, &mut scans);
+    let of_columns = |is_given: &dyn Fn(&SchemaRef, &str) -> bool| {
+        scans.iter().find_map(|(schema, files)| {
+            files.iter().find_map(|file| damage_in(file, |name| is_given(schema, name)))
+        })
+    };
+    of_columns(&|schema, name| schema.column_with_name(name).is_some()).or_else(|| of_columns(&|_, _| true))
+}
+
+/// Adds what the Parquet scans of a plan give, and the local files they read.
+fn collect_scans(plan: &dyn ExecutionPlan, scans: &mut Vec<(SchemaRef, BTreeSet<String>)>) {
+    let scan = plan.downcast_ref::<DataSourceExec>();
+    if let Some((config, _)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) {
+        let parts = config.file_groups.iter().flat_map(|group| group.files());
+        let files = parts.map(|part| format!("/{}", part.object_meta.location));
+        scans.push((plan.schema(), files.collect()));
+    }
+    plan.children().into_iter().for_each(|child| collect_scans(child.as_ref(), scans));
+}
+
+fn damage_in(file: &str, is_wanted: impl Fn(&str) -> bool) -> Option<Error> {
     let read = || -> Result<(), Error> {
-        for batch in OpenOptions::default().open(file)?.scan().read()? {
+        let dataset = OpenOptions::default().open(file)?;
+        let schema = dataset.schema();
+        let wanted = schema.fields().iter().map(|field| field.name()).filter(|name| is_wanted(name.as_str()));
+        for batch in dataset.scan().project(wanted.cloned()).read()? {
             batch?;
         }
         Ok(())

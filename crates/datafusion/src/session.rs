@@ -153,7 +153,7 @@ impl SqlContext {
         let plan = frame.create_physical_plan().await.map_err(from_datafusion)?;
         if plan.output_partitioning().partition_count() < 2 || are_entangled(plan.as_ref()) {
             let stream = execute_stream(Arc::clone(&plan), task).map_err(from_datafusion)?;
-            return Ok(with_place(stream, plan.as_ref()));
+            return Ok(with_place(stream, plan));
         }
         // Every partition starts decoding now; their rows are given one partition after the other.
         let partitions = 0..plan.output_partitioning().partition_count();
@@ -163,7 +163,7 @@ impl SqlContext {
             .map_err(from_datafusion)?;
         let in_order = stream::iter(streams).flatten();
         let stream = Box::pin(RecordBatchStreamAdapter::new(plan.schema(), in_order));
-        Ok(with_place(stream, plan.as_ref()))
+        Ok(with_place(stream, plan))
     }
 }
 

@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, Int8Array, Int32Array, Int64Array, StringArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow_schema::{DataType, Field, Schema};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, LossLog, RowRanges, VerifyDepth};
@@ -25,6 +27,7 @@ use pilaster_kudu::cfile::{
 };
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
 
+use support::made::{MadeServer, Partition};
 use support::{batches, column, memory, open_as, write};
 
 fn open_with(bytes: Vec<u8>, limits: Limits) -> CFileReader {
@@ -125,6 +128,33 @@ fn views_hold_few_blocks() {
             assert!(found.len() > 3 && rows == 100, "{} batches of {rows} rows", found.len());
         }
     }
+}
+
+/// Rows that are merged are read in fewer at once too.
+#[test]
+fn merged_rows_hold_few_blocks() {
+    let fields = vec![Field::new("k", DataType::Int64, false), Field::new("text", DataType::Utf8, false)];
+    let options = CFileWriterOptions::default().with_encoding(Encoding::Plain).with_block_size_bytes(8192);
+    let mut server = MadeServer::new(fields.clone(), 1).with_options(options);
+    let rowsets = [0, 1].map(|first| {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..400).map(|row| row * 2 + first)));
+        let texts = (0..400).map(|row| (row * 2 + first).to_string().repeat(400));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.clone())), vec![keys, texts]).unwrap();
+        server.rowset(&rows, &[])
+    });
+    server.tablet(rowsets.into(), Partition::default());
+    let limits = Limits { batch_bytes: 32 << 10, ..Limits::default() };
+    let table = server.open_with(CFileReaderOptions::default().with_limits(limits));
+    let mut next = 0;
+    for batch in batches(table.scan()).unwrap() {
+        let keys = batch.column(0).as_primitive::<Int64Type>().values();
+        for (key, text) in keys.iter().zip(batch.column(1).as_string_view()) {
+            assert_eq!((*key, text), (next, Some(next.to_string().repeat(400).as_str())));
+            next += 1;
+        }
+    }
+    assert_eq!(next, 800);
 }
 
 /// A dictionary has more words than the rows that are left.

@@ -173,9 +173,9 @@ impl OpenOptions {
 
     /// Opens one existing path and adds what it holds; with recovery also what is too damaged to be opened.
     fn open_into(&self, path: &str, parts: &mut Vec<Result<DatasetRef>>) -> Result<()> {
-        for (_, opened) in self.open_one(path)? {
+        for (name, opened) in self.open_one(path)? {
             match opened {
-                Err(error) if !(self.recovers && is_lost(&error)) => return Err(error),
+                Err(error) if !(self.recovers && is_lost(&name, &error)) => return Err(error),
                 opened => parts.push(opened),
             }
         }
@@ -249,9 +249,10 @@ impl OpenOptions {
     }
 }
 
-/// Whether an error says that bytes are damaged, or so much so that nobody can tell what they were.
-fn is_lost(error: &Error) -> bool {
-    error.is_damage() || matches!(error.kind(), ErrorKind::InvalidInput(_))
+/// Whether an error says that the bytes of a file are damaged, or so much so that nobody can tell what they were.
+fn is_lost(path: &str, error: &Error) -> bool {
+    let is_nothing = || open_source(path).is_ok_and(|source| detect(source.as_ref()).is_err());
+    error.is_damage() || matches!(error.kind(), ErrorKind::InvalidInput(_)) && is_nothing()
 }
 
 /// The format that has one table at this path or address, if any.

@@ -71,6 +71,8 @@ pub(crate) struct PageCursor {
     wanted: RowRanges,
     current: Option<DecodedPage>,
     ahead: ReadAhead,
+    /// Whether a read is refused whose strings would keep too many pages in memory.
+    is_bounded: bool,
     /// What was found out about pages that were probed; `None` for good ones.
     probed: HashMap<usize, Option<Error>>,
 }
@@ -83,8 +85,15 @@ impl PageCursor {
             wanted,
             current: None,
             ahead: ReadAhead::default(),
+            is_bounded: true,
             probed: HashMap::new(),
         }
+    }
+
+    /// For a reader that wants all of its rows at once, however many pages that keeps in memory.
+    pub fn unbounded(mut self) -> Self {
+        self.is_bounded = false;
+        self
     }
 
     /// The values of `rows`.
@@ -95,10 +104,13 @@ impl PageCursor {
         let mut row = rows.start;
         while row < rows.end {
             let left = usize::try_from(rows.end.saturating_sub(row)).unwrap_or_default();
+            let is_bounded = self.is_bounded;
             let (range, page) = self.load(row, rows.end)?;
             row = row.saturating_add(range.len() as u64);
             let first_row = page.first_row;
-            held.add(page.held_bytes(), &column.shape.limits)?;
+            if is_bounded {
+                held.add(page.held_bytes(), &column.shape.limits)?;
+            }
             let pushed = match page.plain_strings(range.clone()) {
                 Some((kind, strings, range)) => {
                     // What is asked for may be more than there is.

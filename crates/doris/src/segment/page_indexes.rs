@@ -173,5 +173,5 @@ pub(crate) fn all_values(store: &Arc<PageStore>, index: &IndexedColumnMeta, cell
     let column = Arc::new(PagedColumn::of_index(store, index, cell));
     column.check_count(index.num_values)?;
     let rows = 0..index.num_values;
-    PageCursor::new(&column, RowRanges::one(rows.clone())).read(rows, Form::Wanted)
+    PageCursor::new(&column, RowRanges::one(rows.clone())).unbounded().read(rows, Form::Wanted)
 }

@@ -30,6 +30,8 @@ pub(crate) struct CellCursor {
     /// Where the block begins that was decoded last.
     at: u64,
     ahead: ReadAhead,
+    /// Whether a read is refused whose strings would keep too many blocks in memory.
+    is_bounded: bool,
     salvage: Option<Vec<(LocatedBlock, Option<String>)>>,
 }
 
@@ -56,6 +58,7 @@ impl CellCursor {
             current: None,
             at: 0,
             ahead: ReadAhead::default(),
+            is_bounded: true,
             salvage,
         }
     }
@@ -63,6 +66,12 @@ impl CellCursor {
     /// Fetches at most so many bytes in one go, but always a whole block.
     pub fn with_read_ahead(mut self, bytes: u64) -> Self {
         self.ahead = ReadAhead::new(bytes);
+        self
+    }
+
+    /// For a reader that wants all of its rows at once, however many blocks that keeps in memory.
+    pub fn unbounded(mut self) -> Self {
+        self.is_bounded = false;
         self
     }
 
@@ -85,7 +94,9 @@ impl CellCursor {
         while row < rows.end {
             self.load(row)?;
             let Some(block) = &mut self.current else { break };
-            held.add(block.held_bytes(), &file.shape.limits)?;
+            if self.is_bounded {
+                held.add(block.held_bytes(), &file.shape.limits)?;
+            }
             let index = |row: u64| usize::try_from(row.saturating_sub(block.first_row)).unwrap_or(usize::MAX);
             let (start, wanted_end) = (index(row), index(rows.end));
             let (end, left) = (wanted_end.min(block.rows), wanted_end.saturating_sub(start));

@@ -89,8 +89,8 @@ impl KeyIndex {
     pub fn keys_of(&self, rows: Range<u64>) -> Result<Vec<Vec<u8>>> {
         match self {
             Self::File(file) => {
-                let mut cursor = CellCursor::new(Arc::clone(file), RowRanges::none()).over_damage();
-                let values = cursor.read(rows)?;
+                let cursor = CellCursor::new(Arc::clone(file), RowRanges::none());
+                let values = cursor.over_damage().unbounded().read(rows)?;
                 (0..values.len()).map(|index| file.encoded_value(&values, index)).collect()
             }
             Self::Keys(keys) => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
-use pilaster_core::{LossLog, Result, RowRanges};
+use pilaster_core::{LossLog, Result, RowRanges, fitting};
 
 use super::encoded_keys::encode_keys;
 use super::key_range::KeyRange;
@@ -237,12 +237,15 @@ impl KeyedRows for RowSetRows {
             match (self.read(&rows, keys.as_deref_mut()), &self.reading.losses) {
                 (Ok(Some(read)), _) => return Ok(Some(read)),
                 (Ok(None), _) => {}
-                (Err(error), None) => return Err(error),
-                // Smaller and smaller stretches, until only the rows that cannot be read are left out.
-                (Err(_), Some(_)) if rows.end.saturating_sub(rows.start) > 1 => {
+                // Smaller and smaller stretches, until they fit, or only the rows that cannot be read are left out.
+                (Err(error), losses)
+                    if (losses.is_some() || fitting::is_too_large(&error))
+                        && rows.end.saturating_sub(rows.start) > 1 =>
+                {
                     let middle = rows.start.midpoint(rows.end);
                     self.pending.extend([middle..rows.end, rows.start..middle]);
                 }
+                (Err(error), None) => return Err(error),
                 (Err(error), Some(losses)) => losses.record(rows, None, &error),
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
 use arrow_schema::{DataType, Field};
-use pilaster_kudu::cfile::{CFileWriter, CFileWriterOptions, Encoding, KuduType};
+use pilaster_kudu::cfile::{CFileReaderOptions, CFileWriter, CFileWriterOptions, Encoding, KuduType};
 use pilaster_kudu::key::{self, KeyPart};
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
 use pilaster_kudu::tablet::{KuduTable, LogUse};
@@ -286,7 +286,12 @@ impl MadeServer {
 
     /// Opens the table.
     pub fn open(&self) -> KuduTable {
-        let options = KuduStoreOptions::default().with_log(LogUse::Ignore);
+        self.open_with(CFileReaderOptions::default())
+    }
+
+    /// As [`MadeServer::open`], with limits.
+    pub fn open_with(&self, options: CFileReaderOptions) -> KuduTable {
+        let options = KuduStoreOptions::default().with_log(LogUse::Ignore).with_cfile_options(options);
         KuduStore::open(&[self.folder.path().to_path_buf()], options).unwrap().table(None).unwrap()
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 use bytes::Bytes;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Result};
 use pilaster_encoding::rle::{RleDecoder, RleValue};
 
 use super::fixed::{COUNTS_BYTES, split_counts};
@@ -21,6 +21,7 @@ use super::{BlockShape, BlockStart};
 #[derive(Debug)]
 pub(crate) struct Runs {
     width: usize,
+    limits: Limits,
     /// Before the first value.
     first: RleDecoder<Bytes>,
     /// Before the value `next`: batches mostly follow each other.
@@ -42,7 +43,7 @@ impl Runs {
         let mut last = first.clone();
         last.skip(start.count)?;
         last.finish()?;
-        Ok((start, Self { width, place: first.clone(), first, next: 0 }))
+        Ok((start, Self { width, limits: shape.limits.clone(), place: first.clone(), first, next: 0 }))
     }
 
     /// Bytes of a value.
@@ -52,6 +53,7 @@ impl Runs {
 
     /// The values `range` as they are stored in PLAIN blocks.
     pub fn unroll(&mut self, range: Range<usize>) -> Result<Buffer> {
+        self.limits.decoded(range.len().saturating_mul(self.width) as u64)?;
         if range.start < self.next {
             (self.place, self.next) = (self.first.clone(), 0);
         }
@@ -88,11 +90,13 @@ mod tests {
         let mut stream = Vec::new();
         rle::encode(&values, 32, &mut stream);
         let first = RleDecoder::new(Bytes::from(stream), 32).unwrap();
-        let mut runs = Runs { width: 4, place: first.clone(), first, next: 0 };
+        let limits = Limits { decoded_bytes: 4000, ..Limits::default() };
+        let mut runs = Runs { width: 4, limits, place: first.clone(), first, next: 0 };
         for range in [0..10, 10..500, 700..1000, 699..701, 0..0, 0..1000, 5..5, 999..1000] {
             let found = runs.unroll(range.clone()).unwrap();
             assert_eq!(found.typed_data::<u32>(), &values[range]);
         }
+        assert!(runs.unroll(0..1001).unwrap_err().to_string().contains("decoded_bytes"));
         assert!(runs.unroll(990..1001).is_err());
         assert_eq!(runs.unroll(990..1000).unwrap().typed_data::<u32>(), &values[990..]);
     }
