@@ -1,4 +1,4 @@
-//! CRC-32C and CRC-32, by the machine's own instructions where it has them.
+//! CRC-32C and CRC-32, by the machine's own instructions where it has them, and xxHash.
 //!
 //! | checksum | reflected polynomial | `"123456789"` gives | known from |
 //! | --- | --- | --- | --- |
@@ -6,6 +6,8 @@
 //! | CRC-32 | `0xedb88320` | `cbf43926` | zlib, gzip, zip, Redfile |
 //!
 //! Initial value and final xor are `0xffffffff` for both.
+//!
+//! With the feature `xxhash` also XXH32, XXH64 and the 64 bits of XXH3, with the seed 0, as RocksDB has them.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -57,6 +59,39 @@ pub fn crc32_append(crc: u32, bytes: &[u8]) -> u32 {
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, u64::from(!crc));
     digest.update(bytes);
     low_half(digest.finalize())
+}
+
+/// XXH32 with the seed 0.
+///
+/// ```
+/// assert_eq!(pilaster_encoding::checksum::xxh32(b""), 0x02cc_5d05);
+/// ```
+#[cfg(feature = "xxhash")]
+#[must_use]
+pub fn xxh32(bytes: &[u8]) -> u32 {
+    xxhash_rust::xxh32::xxh32(bytes, 0)
+}
+
+/// XXH64 with the seed 0.
+///
+/// ```
+/// assert_eq!(pilaster_encoding::checksum::xxh64(b""), 0xef46_db37_51d8_e999);
+/// ```
+#[cfg(feature = "xxhash")]
+#[must_use]
+pub fn xxh64(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh64::xxh64(bytes, 0)
+}
+
+/// XXH3 of 64 bits with the seed 0.
+///
+/// ```
+/// assert_eq!(pilaster_encoding::checksum::xxh3(b""), 0x2d06_8005_38d3_94c2);
+/// ```
+#[cfg(feature = "xxhash")]
+#[must_use]
+pub fn xxh3(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a checksum of 32 bits in a wider integer")]

@@ -23,7 +23,7 @@
 //! | [`spread`] | dense values put where a bitmap says |
 //! | [`thrift`] | structs in the Thrift compact protocol |
 //! | [`codec`] | LZ4, Snappy, zlib, gzip, LZO and Zstandard blocks |
-//! | [`checksum`] | CRC-32C, CRC-32 |
+//! | [`checksum`] | CRC-32C, CRC-32, xxHash |
 //! | [`utf8`] | text checks over whole buffers |
 //! | `views` | Arrow string views over strings behind offsets or lengths, with the feature `arrow` |
 //!
@@ -61,6 +61,7 @@
 //! | `lzo` | yes | the LZO block codec |
 //! | `lz4-frame` | yes | the LZ4 frame codec |
 //! | `zstd` | yes | the Zstandard codec |
+//! | `xxhash` | no | the xxHash checksums |
 //! | `arrow` | no | Arrow view arrays over decoded strings |
 //!
 //! Without its feature a codec can still be named; using it gives an error that names the feature.

@@ -10,8 +10,11 @@
 //! | [`Codec::Lz4Frame`] | one LZ4 frame: header, blocks, end mark | `lz4-frame` |
 //! | [`Codec::Zstd`] | Zstandard frames; written as one with level 3, content size and checksum | `zstd` |
 //!
-//! [`Codec::decompress_sized`] is for formats that leave the length to the codec.
+//! [`Codec::decompress_sized`] is for formats that leave the length to the codec, [`shared`] for blocks that need bytes which stand
+//! elsewhere, [`deflate`] for what is inside of zlib and gzip, without their head and end.
 
+#[cfg(feature = "zlib")]
+pub mod deflate;
 mod extent;
 #[cfg(feature = "zlib")]
 mod gzip;
@@ -20,6 +23,7 @@ pub(crate) mod lz4;
 mod lz4_frame;
 #[cfg(feature = "lzo")]
 mod lzo;
+pub mod shared;
 #[cfg(feature = "snappy")]
 mod snappy;
 #[cfg(feature = "zlib")]

@@ -50,6 +50,31 @@ pub(super) fn decompress(src: &[u8], dst: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
+/// Decompresses a frame whose compressor knew `dictionary`.
+pub(super) fn decompress_with(src: &[u8], dictionary: &[u8], dst: &mut [u8]) -> Result<()> {
+    let failed = |error: std::io::Error| DecodeError::new(0, "a Zstandard frame", error.to_string());
+    let mut decompressor = Decompressor::with_dictionary(dictionary).map_err(failed)?;
+    let length = decompressor.decompress_to_buffer(src, dst).map_err(failed)?;
+    if src.is_empty() || length != dst.len() {
+        return Err(wrong_length(Codec::Zstd, dst.len(), length));
+    }
+    Ok(())
+}
+
+/// Decompresses frames that do not say how long their content is.
+pub(super) fn decompress_stream(src: &[u8], max_len: usize) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let failed = |error: std::io::Error| DecodeError::new(0, "a Zstandard frame", error.to_string());
+    let mut out = Vec::new();
+    let limit = (max_len as u64).saturating_add(1);
+    let decoder = zstd::stream::read::Decoder::with_buffer(src).map_err(failed)?;
+    decoder.take(limit).read_to_end(&mut out).map_err(failed)?;
+    if out.len() > max_len {
+        return Err(wrong_length(Codec::Zstd, max_len, "more"));
+    }
+    Ok(out)
+}
+
 /// The length the frame's header promises.
 pub(super) fn content_length(src: &[u8]) -> Result<u64> {
     match get_frame_content_size(src) {
