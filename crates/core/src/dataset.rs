@@ -1,6 +1,6 @@
 //! What a file or a whole table is, and how rows are asked for.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,11 +9,13 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::describe::{ColumnStatistics, Node, Page};
 use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::memory::ScanMemory;
 use crate::predicate::{Literal, Predicate};
 use crate::progress::Progress;
 use crate::rows::RowRanges;
-use crate::salvage::LossLog;
-use crate::verify::{Finding, VerifyDepth, VerifyReport};
+use crate::salvage::{LossLog, LostRows};
+use crate::verify::{Finding, Severity, VerifyDepth, VerifyReport};
 
 /// A dataset shared by scans and threads.
 pub type DatasetRef = Arc<dyn Dataset>;
@@ -82,6 +84,11 @@ pub trait Dataset: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// Parts that its metadata names and that are not here. Scans give the rest; whoever opens for rows asks first.
+    fn absences(&self) -> Vec<Absence> {
+        Vec::new()
+    }
+
     /// Looks for damage and goes on after each finding. Progress counts bytes.
     ///
     /// # Errors
@@ -113,6 +120,47 @@ pub trait Dataset: Send + Sync + Debug {
     /// If a structure cannot be read.
     fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
         self.column_statistics()
+    }
+}
+
+/// A part of a table that the table's metadata names and that is not here: a tablet, a segment, a data file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absence {
+    /// The file, folder or table it should be in.
+    pub path: Arc<str>,
+    /// What is not here, as a sentence without its end: `tablet of hash bucket 1 of 2 is not here`.
+    pub what: String,
+    /// How many rows it has, where something else tells.
+    pub rows: Option<u64>,
+}
+
+impl Absence {
+    /// What scans cannot give because of it.
+    pub fn loss(&self) -> LostRows {
+        let reason = self.to_string();
+        match self.rows {
+            Some(rows) => LostRows::counted(rows, reason),
+            None => LostRows::unknown(reason),
+        }
+    }
+
+    /// The same as something that is wrong.
+    pub fn finding(&self) -> Finding {
+        let rows = self.rows.map(|rows| format!(" ({rows} rows)")).unwrap_or_default();
+        Finding {
+            severity: Severity::Error,
+            path: Arc::clone(&self.path),
+            offset: 0,
+            part: String::new(),
+            message: format!("{}{rows}", self.what),
+            rows: None,
+        }
+    }
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)
     }
 }
 
@@ -186,6 +234,8 @@ pub struct ScanRequest {
     pub row_numbers: Option<String>,
     /// What to do about damage.
     pub on_damage: OnDamage,
+    /// The budget it draws on; unless set, one of its own.
+    pub memory: Option<ScanMemory>,
 }
 
 /// Rows per batch unless the caller says otherwise.
@@ -202,11 +252,17 @@ impl Default for ScanRequest {
             limit: None,
             row_numbers: None,
             on_damage: OnDamage::Stop,
+            memory: None,
         }
     }
 }
 
 impl ScanRequest {
+    /// The budget that the scan of a file draws on, which was opened with these limits.
+    pub fn memory(&self, limits: &Limits) -> ScanMemory {
+        self.memory.clone().unwrap_or_else(|| ScanMemory::new(limits))
+    }
+
     /// The projected columns as indexes into `schema`, checked.
     ///
     /// # Errors

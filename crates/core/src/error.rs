@@ -46,22 +46,53 @@ pub enum ErrorKind {
         /// What the file asks for.
         found: u64,
     },
+    /// Parts that the table's metadata names are not here: giving the rest would be giving too little.
+    Incomplete {
+        /// What is not here.
+        missing: String,
+    },
     /// The caller asked for something that cannot be (unknown column, bad option).
     InvalidInput(String),
+    /// Something that this library promises itself does not hold. Neither the data nor the caller is to blame.
+    Internal(String),
     /// Reading or writing bytes failed.
     Io(io::Error),
     /// Arrow refused an array, a cast or a batch.
     Arrow(ArrowError),
 }
 
-/// What failed and where. Small to move; see [`Error::kind`] and [`Error::position`].
-#[derive(Debug)]
-pub struct Error(Box<(ErrorKind, Option<Position>)>);
+/// An option of the call that a failure turns on, by what it means: each front end knows how it is given there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallOption {
+    /// The name of a table, of several that lie in one place.
+    Table,
+    /// Which tablet of a table, and which replica of it.
+    Tablet,
+    /// The names and types of columns, for a file that carries none.
+    Schema,
+    /// The point in time at which rows are read.
+    AsOf,
+    /// The columns of the primary key of a table to be written.
+    PrimaryKey,
+    /// Which columns are read.
+    Columns,
+    /// Type, encoding and compression of the only column of a file.
+    ColumnShape,
+}
+
+/// What failed and where. Small to move, cheap to clone; see [`Error::kind`] and [`Error::position`].
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: Arc<ErrorKind>,
+    position: Option<Arc<Position>>,
+    option: Option<CallOption>,
+}
 
 impl Error {
     /// An error of this kind, not yet tied to a place.
     pub fn new(kind: ErrorKind) -> Self {
-        Self(Box::new((kind, None)))
+        Self { kind: Arc::new(kind), position: None, option: None }
     }
 
     /// Bytes that break the format.
@@ -74,51 +105,58 @@ impl Error {
         Self::new(ErrorKind::Unsupported { feature: feature.into() })
     }
 
+    /// Parts of a table that are not here.
+    pub fn incomplete(missing: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Incomplete { missing: missing.into() })
+    }
+
     /// A request that cannot be met.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidInput(message.into()))
     }
 
+    /// A broken promise of this library, in the words of its code.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal(message.into()))
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> &ErrorKind {
-        &self.0.0
+        &self.kind
     }
 
     /// Where, if it is known.
     pub fn position(&self) -> Option<&Position> {
-        self.0.1.as_ref()
+        self.position.as_deref()
+    }
+
+    /// The option of the call with which it could be otherwise, if there is one.
+    pub fn option(&self) -> Option<CallOption> {
+        self.option
+    }
+
+    /// The same error, which another value of `option` would avoid.
+    #[must_use]
+    pub fn turning_on(mut self, option: CallOption) -> Self {
+        self.option = Some(option);
+        self
     }
 
     /// The same error, tied to a place unless it already is.
     #[must_use]
     pub fn at(mut self, path: &str, offset: u64, part: &'static str) -> Self {
-        if self.0.1.is_none() {
-            self.0.1 = Some(Position { path: path.into(), offset, part });
+        if self.position.is_none() {
+            self.position = Some(Arc::new(Position { path: path.into(), offset, part }));
         }
         self
     }
 
-    /// The same error once more, for one that is kept and given to everybody who asks. What Arrow said becomes its words.
-    #[must_use]
-    pub fn again(&self) -> Self {
-        let kind = match self.kind() {
-            ErrorKind::Corrupt { expected, found } => {
-                ErrorKind::Corrupt { expected: expected.clone(), found: found.clone() }
-            }
-            ErrorKind::Unsupported { feature } => ErrorKind::Unsupported { feature: feature.clone() },
-            ErrorKind::LimitExceeded { limit, max, found } => {
-                ErrorKind::LimitExceeded { limit, max: *max, found: *found }
-            }
-            ErrorKind::InvalidInput(message) => ErrorKind::InvalidInput(message.clone()),
-            ErrorKind::Io(error) => ErrorKind::Io(io::Error::new(error.kind(), error.to_string())),
-            ErrorKind::Arrow(error) => ErrorKind::InvalidInput(error.to_string()),
-        };
-        Self(Box::new((kind, self.position().cloned())))
-    }
-
     /// Whether the data is to blame (and not the call, the machine or this build).
     pub fn is_damage(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Corrupt { .. } | ErrorKind::LimitExceeded { .. })
+        matches!(
+            self.kind(),
+            ErrorKind::Corrupt { .. } | ErrorKind::LimitExceeded { .. } | ErrorKind::Incomplete { .. }
+        )
     }
 }
 
@@ -142,7 +180,8 @@ impl fmt::Display for ErrorKind {
             Self::LimitExceeded { limit, max, found } => {
                 write!(f, "{found} is over the limit {limit} = {max}")
             }
-            Self::InvalidInput(message) => f.write_str(message),
+            Self::Incomplete { missing: message } | Self::InvalidInput(message) => f.write_str(message),
+            Self::Internal(message) => write!(f, "a fault of pilaster itself, please report it: {message}"),
             Self::Io(error) => error.fmt(f),
             Self::Arrow(error) => error.fmt(f),
         }
@@ -241,18 +280,30 @@ mod tests {
     }
 
     #[test]
-    fn is_given_again_with_the_same_words() {
+    fn a_clone_is_the_same_error() {
         for error in [
             Error::corrupt("1", "2").at("f", 3, "p"),
-            Error::unsupported("x").at("f", 0, ""),
-            Error::invalid("y"),
+            Error::invalid("y").turning_on(CallOption::Table),
             Error::from(io::Error::new(io::ErrorKind::NotFound, "gone")).at("f", 0, ""),
             Error::from(ArrowError::ComputeError("z".to_string())),
-            Error::new(ErrorKind::LimitExceeded { limit: "l", max: 1, found: 2 }),
         ] {
-            assert_eq!(error.again().to_string(), error.to_string());
-            assert_eq!(error.again().is_damage(), error.is_damage());
+            let clone = error.clone();
+            assert!(Arc::ptr_eq(&clone.kind, &error.kind), "nothing is copied");
+            assert_eq!(clone.to_string(), error.to_string());
+            assert_eq!(clone.option(), error.option());
+            // A place that one of them gets is its own.
+            assert!(clone.at("g", 0, "").position().is_some());
         }
+        let placeless = Error::invalid("x");
+        assert_eq!(placeless.clone().at("a", 1, "p").position().map(|at| &*at.path), Some("a"));
+        assert_eq!(placeless.position(), None);
+    }
+
+    #[test]
+    fn a_fault_of_ours_blames_neither_the_data_nor_the_call() {
+        let error = Error::internal("no column number 7").at("f", 0, "");
+        assert!(!error.is_damage());
+        assert_eq!(error.to_string(), "f: a fault of pilaster itself, please report it: no column number 7");
     }
 
     #[test]

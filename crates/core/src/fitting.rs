@@ -11,8 +11,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
 use arrow_array::{
-    AnyDictionaryArray, Array, GenericByteViewArray, GenericListArray, OffsetSizeTrait, RecordBatch,
-    RecordBatchReader,
+    AnyDictionaryArray, Array, ArrayRef, GenericByteViewArray, GenericListArray, OffsetSizeTrait,
+    RecordBatch, RecordBatchReader,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
@@ -20,6 +20,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use crate::dataset::BatchReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
+use crate::memory;
 
 /// Name of the limit in [`Limits`].
 const LIMIT: &str = "batch_bytes";
@@ -93,6 +94,16 @@ fn inside<O: OffsetSizeTrait>(elements: &dyn Array, offsets: &[O]) -> u64 {
     value_bytes(&elements.slice(start, length.min(elements.len().saturating_sub(start))))
 }
 
+/// Copies the strings of a view array out of the blocks that they lie in. The copy of a word that many rows share is made once for
+/// each of them: ask before how many bytes that takes ([`value_bytes`]).
+pub fn copied(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => Arc::clone(array),
+    }
+}
+
 /// Refuses values that take more bytes than a batch may have or than offsets of 32 bits can tell.
 ///
 /// # Errors
@@ -133,9 +144,9 @@ fn most_bytes(limits: &Limits) -> u64 {
     limits.batch_bytes.min(i32::MAX as u64)
 }
 
-/// Whether fewer rows at once may do what failed.
+/// Whether a smaller batch may succeed where this one failed.
 pub fn is_too_large(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::LimitExceeded { limit: LIMIT, .. })
+    matches!(error.kind(), ErrorKind::LimitExceeded { limit: LIMIT | memory::LIMIT, .. })
 }
 
 /// Does `part` for `rows`, or where that is too large for halves of them, down to single rows.
@@ -201,7 +212,7 @@ mod tests {
     use super::*;
     use arrow_array::types::UInt32Type;
     use arrow_array::{
-        ArrayRef, BinaryArray, DictionaryArray, Int32Array, ListArray, RecordBatchIterator, StringViewArray,
+        BinaryArray, DictionaryArray, Int32Array, ListArray, RecordBatchIterator, StringViewArray,
         StructArray, UInt32Array,
     };
     use arrow_cast::cast;

@@ -13,15 +13,20 @@
 //! | [`atomic`] | files and folders that appear complete or not at all |
 //! | [`buffers`] | memory for blocks, used again |
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
+//! | [`memory`] | what a scan holds at a time, over all of its columns: [`ScanMemory`] |
 //! | [`fitting`] | batches that fit in memory once their values are written out |
+//! | [`storage`] | where files lie: [`Location`], a path in a [`Storage`](storage::Storage) |
+//! | [`stream`] | a scan's request applied to batches that come in order |
 //! | [`progress`] | how far long work has come: [`Progress`] |
 //! | [`merge`] | sources of rows in key order made one |
+//! | [`sort`] | rows in the order of keys, in temporary files where memory ends |
 //! | [`numbers`] | Arrow numbers over decoded bytes, without a copy |
+//! | [`order`] | columns in another order than that of their type: addresses |
 //! | [`pieces`] | the rows that one read takes out of several blocks, as one array |
 //! | [`protobuf`] | messages that files hold, read within limits |
-//! | [`rocks`] | the databases in which servers keep metadata |
 //! | [`validity`] | which rows of a block hold a value |
 //! | [`views`] | Arrow string views over decoded bytes, without a copy |
+//! | [`widen`] | the types in which rows leave |
 //! | [`error`] | what failed, where, what was expected and what was found: [`Error`] |
 //!
 //! # Features
@@ -30,7 +35,6 @@
 //! | --- | --- |
 //! | `object_store` | sources on S3, GCS, Azure and HTTP |
 //! | `hdfs` | sources on HDFS |
-//! | `rocksdb` | databases of RocksDB |
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -49,28 +53,35 @@ pub mod describe;
 pub mod error;
 pub mod fitting;
 pub mod limits;
+pub mod memory;
 pub mod merge;
 pub mod numbers;
+pub mod order;
 pub mod pieces;
 pub mod positional;
 pub mod predicate;
 pub mod progress;
 pub mod protobuf;
-pub mod rocks;
 pub mod rows;
 pub mod salvage;
+pub mod sort;
 pub mod source;
+pub mod storage;
+pub mod stream;
 pub mod validity;
 pub mod verify;
 pub mod views;
+pub mod widen;
 
 pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
-pub use dataset::{BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest, Split};
-pub use error::{Error, ErrorKind, Position, Result};
+pub use dataset::{Absence, BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest, Split};
+pub use error::{CallOption, Error, ErrorKind, Position, Result};
 pub use limits::Limits;
+pub use memory::ScanMemory;
 pub use predicate::{CompareOp, Literal, Predicate, col, lit};
 pub use progress::Progress;
 pub use rows::RowRanges;
-pub use salvage::{LossLog, LostRows};
+pub use salvage::{Extent, LossLog, LostCells, LostRows};
 pub use source::{Source, SourceRef};
+pub use storage::Location;
 pub use verify::{Finding, Severity, VerifyDepth, VerifyReport};

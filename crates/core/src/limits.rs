@@ -13,6 +13,8 @@ pub struct Limits {
     pub decoded_bytes: u64,
     /// Largest column of a batch whose strings are written out one by one, in bytes: batches are cut so that they fit.
     pub batch_bytes: u64,
+    /// What a scan holds at a time over all of its columns, in bytes, beside the block that it unpacks: see [`crate::memory`].
+    pub scan_bytes: u64,
     /// Largest file of small records that is read in one piece, in bytes: superblocks, the records of a container.
     pub record_file_bytes: u64,
     /// Largest log, or segment of one, that is read in one piece, in bytes.
@@ -22,7 +24,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 MiB of metadata, 256 MiB per block before and after decoding and per column of a batch, 512 MiB of records, 4 GiB of log, 32 levels.
+    /// 64 MiB of metadata, 256 MiB per block before and after decoding and per column of a batch and per scan, 512 MiB of records, 4 GiB of log, 32 levels.
     fn default() -> Self {
         const MIB: u64 = 1 << 20;
         Self {
@@ -30,6 +32,7 @@ impl Default for Limits {
             block_bytes: 256 * MIB,
             decoded_bytes: 256 * MIB,
             batch_bytes: 256 * MIB,
+            scan_bytes: 256 * MIB,
             record_file_bytes: 512 * MIB,
             log_bytes: 4096 * MIB,
             depth: 32,
@@ -49,6 +52,7 @@ impl Limits {
             block_bytes: MIB,
             decoded_bytes: MIB,
             batch_bytes: MIB,
+            scan_bytes: 4 * MIB,
             record_file_bytes: MIB,
             log_bytes: MIB,
             depth: 8,

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
 
-/// The first `rows` numbers of `values`, which are as wide as `data_type`'s. Their digits are not counted.
+/// The first `rows` numbers of `values`, which are as wide as `data_type`'s. Whether decimals keep to their precision is not checked.
 ///
 /// # Errors
 /// If there are fewer, they do not lie where such numbers may, or the type is not one of numbers.
@@ -25,7 +25,7 @@ pub fn number_array(
     }
     downcast_primitive! {
         data_type => (of_type),
-        other => Err(Error::invalid(format!("numbers as Arrow type {other}")))
+        other => Err(Error::internal(format!("numbers as Arrow type {other}")))
     }
 }
 
@@ -42,7 +42,7 @@ fn primitive<T: ArrowPrimitiveType>(
     }
     // No file can be blamed for where we have put its bytes.
     if !values.as_ptr().cast::<T::Native>().is_aligned() {
-        return Err(Error::invalid(format!(
+        return Err(Error::internal(format!(
             "values of {data_type} in a buffer that is not aligned for them"
         )));
     }

@@ -92,11 +92,11 @@ impl Strings {
     /// Where the strings `range` begin, and where the last of them ends.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::InvalidInput`] if there are fewer.
+    /// [`crate::ErrorKind::Internal`] if there are fewer.
     pub fn offsets_of(&self, range: &Range<usize>) -> Result<&[u32]> {
         self.offsets
             .get(range.start..range.end.saturating_add(1))
-            .ok_or_else(|| Error::invalid(format!("values {range:?} of {}", self.len())))
+            .ok_or_else(|| Error::internal(format!("values {range:?} of {}", self.len())))
     }
 
     /// The strings `range` as an array, spread over the rows of `nulls` if there are nulls.

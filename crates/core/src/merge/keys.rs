@@ -35,6 +35,12 @@ impl Keys {
         Ok(())
     }
 
+    /// Adds a key of these bytes.
+    pub fn push_bytes(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
     /// Says that the batch has rows only for the keys that `kept` has a one for. The others keep their place in the order, so
     /// that equal keys meet though nobody wants their rows.
     pub fn leave_out_but(&mut self, kept: &BooleanBuffer) {
@@ -66,6 +72,19 @@ impl Keys {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// The memory they take.
+    pub fn memory_bytes(&self) -> usize {
+        let numbers = self.ends.len().saturating_add(self.places.len());
+        self.bytes.len().saturating_add(numbers.saturating_mul(size_of::<usize>()))
+    }
+
+    /// Gives back memory that no key is in.
+    pub fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.places.shrink_to_fit();
     }
 
     /// The key of a row; empty if there is no such row.

@@ -60,7 +60,7 @@ impl Filter {
         rows: &Range<u64>,
         data_type: &DataType,
     ) -> Result<ArrayRef> {
-        let missing = || Error::invalid(format!("no compared column number {position}"));
+        let missing = || Error::internal(format!("no compared column number {position}"));
         let array = self.compared.arrays.get(position).ok_or_else(missing)?;
         let index =
             |row: u64| usize::try_from(row.saturating_sub(self.compared.first_row)).unwrap_or(usize::MAX);

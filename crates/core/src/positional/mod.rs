@@ -5,8 +5,9 @@
 //! read to be compared is not read again.
 //! Batches end at multiples of the batch size, so that they seldom straddle blocks of a power of two; or where the blocks of
 //! the columns do, if those are known and not smaller than a batch. A batch of which a column says that its values are too many
-//! bytes ([`fitting`]) is read as two.
+//! bytes ([`fitting`]) is read as two, and rows of very many columns are read in smaller batches ([`crate::memory`]).
 
+mod filled;
 mod filter;
 
 use std::ops::Range;
@@ -23,9 +24,12 @@ use arrow_select::filter::{FilterBuilder, filter_record_batch};
 use crate::dataset::{BatchReader, OnDamage, ScanRequest, column_index};
 use crate::error::{Error, Result};
 use crate::fitting;
+use crate::memory::ScanMemory;
 use crate::rows::RowRanges;
 use crate::salvage::LossLog;
+use crate::stream::needed_columns;
 
+pub use filled::FilledCursor;
 use filter::{Filter, Selection};
 
 /// One column, read at row positions; it keeps what the next read may need.
@@ -72,6 +76,17 @@ pub trait Columns: Send + Sync {
     /// # Errors
     /// If what all its blocks share cannot be read.
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>>;
+
+    /// Whether null may stand for lost cells of a column that may be null: not where it would be an answer, and not where a row that
+    /// cannot be read may have been deleted.
+    fn may_fill(&self, _column: usize) -> bool {
+        false
+    }
+
+    /// What its cursors share.
+    fn memory(&self) -> ScanMemory {
+        ScanMemory::default()
+    }
 }
 
 /// Scans `wanted` rows of `columns`, which have `schema`, as `request` asks.
@@ -86,6 +101,9 @@ pub fn scan(
 ) -> Result<BatchReader> {
     let projection = request.projected(schema)?;
     let output = request.output_schema(schema)?;
+    let memory = columns.memory();
+    let needed = schema.project(&needed_columns(request, schema)?)?;
+    let batch_size = memory.fitting_rows(&needed, request.batch_size) as u64;
     let filter = match &request.predicate {
         None => None,
         Some(predicate) => {
@@ -101,24 +119,39 @@ pub fn scan(
             Some(Filter::new(bound, indexes, columns, field_names(&narrow)))
         }
     };
-    // Only without a filter is it known that every wanted row will be read.
-    let ahead = if filter.is_some() { RowRanges::none() } else { wanted.clone() };
-    let project = |&index: &usize| match filter.as_ref().and_then(|filter| filter.position(index)) {
-        Some(position) => Ok(Projected::Compared(position)),
-        None => columns.open(index, &ahead).map(Projected::Other),
-    };
-    let projected = projection.iter().map(project).collect::<Result<Vec<_>>>()?;
     let losses = match &request.on_damage {
         OnDamage::Stop => None,
         OnDamage::Skip(log) => Some(Arc::clone(log)),
     };
+    // Only without a filter is it known that every wanted row will be read.
+    let ahead = if filter.is_some() { RowRanges::none() } else { wanted.clone() };
+    let project = |&index: &usize| match filter.as_ref().and_then(|filter| filter.position(index)) {
+        Some(position) => Ok(Projected::Compared(position)),
+        None => {
+            let cursor = columns.open(index, &ahead)?;
+            let filling = losses.as_ref().filter(|losses| losses.fills_cells() && columns.may_fill(index));
+            let field = schema.fields().get(index).filter(|field| field.is_nullable());
+            Ok(Projected::Other(match (filling, field) {
+                (Some(losses), Some(field)) => {
+                    let data_type = field.data_type().clone();
+                    Box::new(FilledCursor::new(cursor, field.name(), data_type, Arc::clone(losses)))
+                }
+                _ => cursor,
+            }))
+        }
+    };
+    let projected = projection.iter().map(project).collect::<Result<Vec<_>>>()?;
     Ok(Box::new(PositionalScan {
         output,
         projected,
         filter,
         with_row_numbers: request.row_numbers.is_some(),
         pending: wanted.as_slice().iter().rev().cloned().collect(),
-        batch_size: request.batch_size.max(1) as u64,
+        batch_size,
+        at_once: batch_size,
+        most_at_once: memory.rows_at_once(&needed),
+        memory,
+        ready: None,
         left: request.limit.unwrap_or(u64::MAX),
         losses,
     }))
@@ -147,12 +180,18 @@ struct PositionalScan {
     /// What is still to visit, the next at the end.
     pending: Vec<Range<u64>>,
     batch_size: u64,
+    /// Rows that are read at once: more than a batch where blocks have to be unpacked again for each.
+    at_once: u64,
+    most_at_once: u64,
+    memory: ScanMemory,
+    /// What was read and not given yet.
+    ready: Option<RecordBatch>,
     left: u64,
     losses: Option<Arc<LossLog>>,
 }
 
 impl PositionalScan {
-    /// The next stretch of rows: up to a multiple of the batch size, counted from where their block begins.
+    /// The next stretch of rows: up to a multiple of how many are read at once, counted from where their block begins.
     fn next_rows(&mut self) -> Option<Range<u64>> {
         let range = self.pending.pop()?;
         let others = self.projected.iter().filter_map(|projected| match projected {
@@ -165,8 +204,8 @@ impl PositionalScan {
         };
         let block = columns.take(1).find_map(|column| column.block(range.start)).filter(is_large);
         let block = block.unwrap_or(0..u64::MAX);
-        let batches = range.start.saturating_sub(block.start).checked_div(self.batch_size)?.saturating_add(1);
-        let boundary = block.start.saturating_add(batches.saturating_mul(self.batch_size));
+        let batches = range.start.saturating_sub(block.start).checked_div(self.at_once)?.saturating_add(1);
+        let boundary = block.start.saturating_add(batches.saturating_mul(self.at_once));
         let mut end = range.end.min(boundary).min(block.end);
         if self.filter.is_none() {
             end = end.min(range.start.saturating_add(self.left));
@@ -177,8 +216,25 @@ impl PositionalScan {
         Some(range.start..end)
     }
 
+    /// As many of the rows that were read as a batch has.
+    fn next_ready(&mut self) -> Option<RecordBatch> {
+        let batch = self.ready.take()?;
+        let most = usize::try_from(self.left.min(self.batch_size)).unwrap_or(usize::MAX);
+        let count = most.min(batch.num_rows());
+        self.left = self.left.saturating_sub(count as u64);
+        if count == batch.num_rows() {
+            return Some(batch);
+        }
+        let rest = batch.slice(count, batch.num_rows().saturating_sub(count));
+        self.ready = Some(rest);
+        Some(batch.slice(0, count))
+    }
+
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while self.left > 0 {
+            if let Some(batch) = self.next_ready() {
+                return Ok(Some(batch));
+            }
             let Some(rows) = self.next_rows() else { return Ok(None) };
             if let Some(losses) = self.losses.clone() {
                 let good = self.probe(&rows, &losses);
@@ -187,20 +243,23 @@ impl PositionalScan {
                     continue;
                 }
             }
-            let batch = match self.read(rows.clone()) {
-                Err(error) if fitting::is_too_large(&error) && rows.end.saturating_sub(rows.start) > 1 => {
+            let count = rows.end.saturating_sub(rows.start);
+            self.memory.start(count);
+            let batch = self.read(rows.clone());
+            self.memory.start(0);
+            let batch = match batch {
+                Err(error) if fitting::is_too_large(&error) && count > 1 => {
+                    self.at_once = (self.at_once / 2).max(self.batch_size);
                     let middle = rows.start.midpoint(rows.end);
                     self.pending.extend([middle..rows.end, rows.start..middle]);
                     continue;
                 }
                 batch => batch?,
             };
-            if batch.num_rows() > 0 {
-                let rows = batch.num_rows();
-                let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(rows);
-                self.left = self.left.saturating_sub(keep as u64);
-                return Ok(Some(if keep < rows { batch.slice(0, keep) } else { batch }));
+            if self.memory.was_short() && count >= self.at_once {
+                self.at_once = self.at_once.saturating_mul(2).min(self.most_at_once).max(self.batch_size);
             }
+            self.ready = (batch.num_rows() > 0).then_some(batch);
         }
         Ok(None)
     }
@@ -230,7 +289,7 @@ impl PositionalScan {
                     filter.read(*position, &rows, field.data_type())?
                 }
                 (Projected::Compared(_), None) => {
-                    return Err(Error::invalid("no filter to take a column from"));
+                    return Err(Error::internal("no filter to take a column from"));
                 }
                 (Projected::Other(column), _) => column.read(rows.clone())?,
             };
@@ -269,7 +328,7 @@ impl PositionalScan {
     /// last of `arrays`.
     fn without_refused(&self, mut arrays: Vec<ArrayRef>, refused: &[Refused<'_>]) -> Result<RecordBatch> {
         let numbers = arrays.last().and_then(|last| last.as_primitive_opt::<UInt64Type>()).cloned();
-        let numbers = numbers.ok_or_else(|| Error::invalid("rows without their numbers"))?;
+        let numbers = numbers.ok_or_else(|| Error::internal("rows without their numbers"))?;
         let mut keep = vec![true; numbers.len()];
         for (name, cursor, found) in refused {
             for at in found.values().set_indices() {

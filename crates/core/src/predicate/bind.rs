@@ -195,6 +195,7 @@ fn compare(column: usize, op: CompareOp, value: Literal, cast: Option<DataType>)
     {
         return Bound::Compare { column, op, value, cast };
     }
+    let value = by_one_nan(value);
     let Some((minus, plus)) = zeros_like(&value) else { return Bound::Compare { column, op, value, cast } };
     let with = |value: Literal| Bound::Compare { column, op, value, cast: cast.clone() };
     match op {
@@ -202,6 +203,18 @@ fn compare(column: usize, op: CompareOp, value: Literal, cast: Option<DataType>)
         CompareOp::NotEq => Bound::And(vec![with(minus), with(plus)]),
         CompareOp::Lt | CompareOp::GtEq => with(minus),
         CompareOp::LtEq | CompareOp::Gt | CompareOp::Like | CompareOp::NotLike => with(plus),
+    }
+}
+
+/// The same value; if it is a NaN, the one that all are compared as.
+fn by_one_nan(value: Literal) -> Literal {
+    let array = value.array();
+    if array.as_primitive_opt::<Float64Type>().is_some_and(|double| double.value(0).is_nan()) {
+        Literal(Arc::new(Float64Array::from(vec![f64::NAN])))
+    } else if array.as_primitive_opt::<Float32Type>().is_some_and(|single| single.value(0).is_nan()) {
+        Literal(Arc::new(Float32Array::from(vec![f32::NAN])))
+    } else {
+        value
     }
 }
 
@@ -345,6 +358,34 @@ mod tests {
                 let expected: Vec<_> = expected.map(Some).into_iter().chain([None]).collect();
                 assert_eq!(found, expected, "{predicate}");
             }
+        }
+    }
+
+    #[test]
+    fn all_nan_are_one_value_and_the_largest() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, true)]));
+        let values = Float64Array::from(vec![Some(-f64::NAN), Some(f64::NAN), Some(f64::INFINITY), None]);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)]).unwrap();
+        let x = || col("x");
+        for nan in [lit(f64::NAN), lit(-f64::NAN)] {
+            let many = (0..40).map(|number| lit(f64::from(number))).chain([nan.clone()]).collect();
+            for (predicate, expected) in [
+                (x().eq(nan.clone()), [true, true, false]),
+                (x().not_eq(nan.clone()), [false, false, true]),
+                (x().lt(nan.clone()), [false, false, true]),
+                (x().gt_eq(nan.clone()), [true, true, false]),
+                (x().gt(lit(f64::INFINITY)), [true, true, false]),
+                (x().lt(lit(0.5)), [false, false, false]),
+                (x().is_in(many), [true, true, false]),
+            ] {
+                let bound = predicate.bind(&schema).unwrap();
+                let found: Vec<_> = bound.evaluate(&batch).unwrap().iter().collect();
+                let expected: Vec<_> = expected.map(Some).into_iter().chain([None]).collect();
+                assert_eq!(found, expected, "{predicate}");
+            }
+            // Indexes know each NaN by its bits.
+            let bound = x().eq(nan).bind(&schema).unwrap();
+            assert!(bound.values(0).is_none() && bound.bounds(0).is_unbounded());
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::ops::Bound as Limit;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, BooleanArray};
 use arrow_ord::cmp;
 
@@ -48,6 +50,8 @@ pub const MOST_VALUES: usize = 1024;
 
 fn values(bound: &Bound, wanted: usize) -> Option<Vec<Literal>> {
     match bound {
+        // NaN has many forms.
+        Bound::Compare { value, .. } if is_nan(value) => None,
         Bound::Compare { column, op: CompareOp::Eq, value, cast: None } if *column == wanted => {
             // Nothing equals null.
             Some(if value.is_null() { Vec::new() } else { vec![value.clone()] })
@@ -72,6 +76,7 @@ fn values(bound: &Bound, wanted: usize) -> Option<Vec<Literal>> {
 
 fn bounds(bound: &Bound, wanted: usize) -> Bounds {
     match bound {
+        Bound::Compare { value, .. } if is_nan(value) => Bounds::EVERYTHING,
         Bound::Compare { column, op, value, cast: None } if *column == wanted && !value.is_null() => {
             let exact = || Limit::Included(value.clone());
             let (lower, upper) = match op {
@@ -102,6 +107,12 @@ fn bounds(bound: &Bound, wanted: usize) -> Bounds {
             })
             .unwrap_or(Bounds::EVERYTHING),
     }
+}
+
+fn is_nan(value: &Literal) -> bool {
+    let array = value.array();
+    array.as_primitive_opt::<Float64Type>().is_some_and(|value| value.value(0).is_nan())
+        || array.as_primitive_opt::<Float32Type>().is_some_and(|value| value.value(0).is_nan())
 }
 
 /// Of two limits the one that excludes more; `better` is the order in which the first value excludes more.

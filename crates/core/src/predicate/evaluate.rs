@@ -1,6 +1,9 @@
 //! A predicate on rows.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Datum, RecordBatch};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ord::cmp;
@@ -13,7 +16,7 @@ use crate::error::{Error, Result};
 impl BoundPredicate {
     /// For each row of `batch` (of the schema this was bound to): true, false, or null where it is unknown.
     ///
-    /// A dictionary column is compared once per word, not once per row.
+    /// A dictionary column is compared once per entry, not once per row.
     ///
     /// # Errors
     /// If an Arrow kernel refuses the types.
@@ -85,17 +88,33 @@ pub(super) fn compare(
     })
 }
 
-/// What `compare` says of each row; of a dictionary it is asked about the words, which it gets in the type `wanted`.
+/// What `compare` says of each row; of a dictionary it is asked about the entries, which it gets in the type `wanted`.
 fn by_word(
     column: &ArrayRef,
     wanted: &DataType,
     compare: impl Fn(&ArrayRef) -> Result<BooleanArray>,
 ) -> Result<BooleanArray> {
-    let Some(dictionary) = column.as_any_dictionary_opt() else { return compare(column) };
+    let Some(dictionary) = column.as_any_dictionary_opt() else {
+        return compare(with_one_nan(column).as_ref().unwrap_or(column));
+    };
     // Words may be views where the column is nominally plain text.
     let words = compare(&cast(dictionary.values(), wanted)?)?;
     let rows = arrow_select::take::take(&words, dictionary.keys(), None)?;
     Ok(rows.as_boolean().clone())
+}
+
+/// Floats of which one is a NaN below all numbers, as Arrow orders those of negative sign, with all NaN above them.
+fn with_one_nan(column: &ArrayRef) -> Option<ArrayRef> {
+    if let Some(doubles) = column.as_primitive_opt::<Float64Type>() {
+        let is_low = |value: &f64| value.is_nan() && value.is_sign_negative();
+        let plain = |value: f64| if value.is_nan() { f64::NAN } else { value };
+        doubles.values().iter().any(is_low).then(|| Arc::new(doubles.unary::<_, Float64Type>(plain)) as _)
+    } else {
+        let singles = column.as_primitive_opt::<Float32Type>()?;
+        let is_low = |value: &f32| value.is_nan() && value.is_sign_negative();
+        let plain = |value: f32| if value.is_nan() { f32::NAN } else { value };
+        singles.values().iter().any(is_low).then(|| Arc::new(singles.unary::<_, Float32Type>(plain)) as _)
+    }
 }
 
 impl CompareOp {

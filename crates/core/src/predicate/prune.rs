@@ -23,7 +23,7 @@ pub trait ZoneStatistics {
     /// Per zone the number of rows (null: not known).
     fn row_counts(&self) -> Option<UInt64Array>;
     /// Per zone whether it can hold a value for which the comparison is true, where a format knows more than bounds say:
-    /// which words of a dictionary are in it. `None`: ask the bounds.
+    /// which entries of a dictionary are in it. `None`: ask the bounds.
     fn compared(&self, _column: usize, _op: CompareOp, _value: &Literal) -> Option<BooleanBuffer> {
         None
     }

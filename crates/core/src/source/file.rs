@@ -26,16 +26,10 @@ impl FileSource {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.to_string_lossy().into_owned();
+        check_kind(path).at(&name, 0, "")?;
         let file = File::open(path).at(&name, 0, "")?;
-        let metadata = file.metadata().at(&name, 0, "")?;
-        if metadata.is_dir() {
-            return Err(Error::invalid("is a folder, not a file").at(&name, 0, ""));
-        }
-        if !metadata.is_file() && metadata.len() == 0 {
-            let message = "is a pipe or a device: what is read must be a file, since its end is read first";
-            return Err(Error::invalid(message).at(&name, 0, ""));
-        }
-        Ok(Self { name, size: metadata.len(), file })
+        let size = file.metadata().at(&name, 0, "")?.len();
+        Ok(Self { name, size, file })
     }
 }
 
@@ -52,6 +46,19 @@ impl Source for FileSource {
         let length = check_range(&self.name, self.size, &range)?;
         read_exact_at(&self.file, length, range.start).at(&self.name, range.start, "read")
     }
+}
+
+/// Refuses what is no regular file before it is opened: opening a pipe waits for somebody to write to it.
+pub(super) fn check_kind(path: &Path) -> Result<()> {
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(Error::invalid("is a folder, not a file"));
+    }
+    if !metadata.is_file() {
+        let message = "is a pipe or a device: what is read must be a file, since its end is read first";
+        return Err(Error::invalid(message));
+    }
+    Ok(())
 }
 
 /// Reads `length` bytes.

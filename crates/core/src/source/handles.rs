@@ -13,12 +13,29 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 
-use super::file::read_exact_at;
+use super::file::{check_kind, read_exact_at};
 use super::{Source, check_range};
 use crate::error::{AtPosition, Error, ErrorKind, Result};
 
-/// Handles kept open by [`FileHandles::shared`]: a quarter of what most systems allow a process.
+/// Handles kept open by [`FileHandles::shared`] at most.
 const SHARED_LIMIT: usize = 256;
+
+/// How many of `allowed` handles are kept open for what is read: the others are for outputs, folders and the small files beside data.
+fn share_of(allowed: Option<u64>) -> usize {
+    let quarter = allowed.map_or(SHARED_LIMIT, |allowed| usize::try_from(allowed / 4).unwrap_or(usize::MAX));
+    quarter.min(SHARED_LIMIT)
+}
+
+/// How many handles the system allows this process; `None` if it sets no bound.
+#[cfg(unix)]
+fn allowed_handles() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+#[cfg(not(unix))]
+fn allowed_handles() -> Option<u64> {
+    None
+}
 
 /// The open handles of many files, at most so many at a time.
 #[derive(Debug)]
@@ -52,21 +69,19 @@ impl FileHandles {
     /// The handles of the whole process: many tables together stay below its limit.
     pub fn shared() -> Arc<Self> {
         static SHARED: OnceLock<Arc<FileHandles>> = OnceLock::new();
-        Arc::clone(SHARED.get_or_init(|| Arc::new(Self::new(SHARED_LIMIT))))
+        Arc::clone(SHARED.get_or_init(|| Arc::new(Self::new(share_of(allowed_handles())))))
     }
 
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Io`] if it cannot be opened, [`crate::ErrorKind::InvalidInput`] if it is a folder.
+    /// [`crate::ErrorKind::Io`] if it cannot be opened, [`crate::ErrorKind::InvalidInput`] if it is a folder or a pipe.
     pub fn open(self: &Arc<Self>, path: impl AsRef<Path>) -> Result<PooledSource> {
         let path = path.as_ref();
         let name = path.display().to_string();
+        check_kind(path).at(&name, 0, "")?;
         let file = self.open_file(path).at(&name, 0, "")?;
         let metadata = file.metadata().at(&name, 0, "")?;
-        if metadata.is_dir() {
-            return Err(Error::invalid("is a folder, not a file").at(&name, 0, ""));
-        }
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         self.keep(number, Arc::new(file));
         Ok(PooledSource {
@@ -195,6 +210,14 @@ impl Source for PooledSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_read_takes_a_part_of_the_handles_there_are() {
+        let shares = [None, Some(1 << 20), Some(1024), Some(256), Some(3)].map(share_of);
+        assert_eq!(shares, [256, 256, 256, 64, 0]);
+        // One is always kept.
+        assert_eq!(FileHandles::new(0).limit, 1);
+    }
 
     #[test]
     fn many_files_share_few_handles() {

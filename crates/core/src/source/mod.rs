@@ -24,6 +24,8 @@ pub use handles::{FileHandles, PooledSource, is_out_of_handles};
 pub use memory::MemorySource;
 #[cfg(feature = "object_store")]
 pub use object::ObjectSource;
+#[cfg(feature = "object_store")]
+pub(crate) use object::{object_store_of, wait};
 pub use open::open_source;
 pub use section::SectionSource;
 pub use tail::TailSource;
@@ -95,13 +97,13 @@ fn cut(wanted: &[Range<u64>], merged: &[Range<u64>], fetched: &[Bytes]) -> Resul
             }
             let index = merged.partition_point(|whole| whole.start <= range.start).saturating_sub(1);
             let (Some(whole), Some(bytes)) = (merged.get(index), fetched.get(index)) else {
-                return Err(Error::invalid("a merged read lost one of its ranges"));
+                return Err(Error::internal("a merged read lost one of its ranges"));
             };
             let start = usize::try_from(range.start.saturating_sub(whole.start)).unwrap_or(usize::MAX);
             let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
             match start.checked_add(length) {
                 Some(end) if end <= bytes.len() => Ok(bytes.slice(start..end)),
-                _ => Err(Error::invalid("a merged read is shorter than its ranges")),
+                _ => Err(Error::internal("a merged read is shorter than its ranges")),
             }
         })
         .collect()

@@ -24,16 +24,6 @@ pub struct ObjectSource {
 }
 
 impl ObjectSource {
-    /// Opens an address such as `s3://bucket/key`; credentials come from the environment, as the cloud's own tools
-    /// take them.
-    ///
-    /// # Errors
-    /// [`crate::ErrorKind::InvalidInput`] if the address makes no sense, [`crate::ErrorKind::Io`] if the store fails.
-    pub fn open(address: &str) -> Result<Self> {
-        let (store, path) = parse(address)?;
-        Self::new(address, store, path)
-    }
-
     /// Opens an object of a store that the caller has set up.
     ///
     /// # Errors
@@ -81,7 +71,8 @@ impl Source for ObjectSource {
     }
 }
 
-fn parse(address: &str) -> Result<(Arc<dyn ObjectStore>, ObjectPath)> {
+/// The store that an address leads to, and the path in it; credentials come from the environment, as the cloud's own tools take them.
+pub(crate) fn object_store_of(address: &str) -> Result<(Arc<dyn ObjectStore>, ObjectPath)> {
     let bad = |error: &dyn std::fmt::Display| Error::invalid(error.to_string()).at(address, 0, "");
     let url = url::Url::parse(address).map_err(|error| bad(&error))?;
     #[cfg(feature = "hdfs")]
@@ -104,7 +95,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Runs a future to its end on a runtime of our own, also when the caller is inside another runtime.
-fn wait<T: Send + 'static>(
+pub(crate) fn wait<T: Send + 'static>(
     future: impl Future<Output = object_store::Result<T>> + Send + 'static,
 ) -> std::io::Result<T> {
     static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();

@@ -32,7 +32,7 @@ impl SectionSource {
         let shift = |position: u64| {
             self.start
                 .checked_add(position)
-                .ok_or_else(|| Error::invalid("a section past the end of its file"))
+                .ok_or_else(|| Error::internal("a section past the end of its file"))
         };
         Ok(shift(range.start)?..shift(range.end)?)
     }
