@@ -3,12 +3,11 @@
 //! They give nothing back; what must hold is that they end, without a panic and without more memory than the bytes can
 //! justify. The property tests of this module run the same functions on a few hundred inputs.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pilaster_core::Limits;
 use pilaster_core::source::MemorySource;
-use pilaster_core::{Limits, rocks};
 
 use crate::cfile::CFileReaderOptions;
 use crate::fs::{Pbc, parse_block_records};
@@ -33,7 +32,7 @@ pub fn superblock(bytes: &[u8]) {
 /// A log segment, and the bytes as the rows of a write request.
 pub fn log_segment(bytes: &[u8]) {
     let bytes = Bytes::copy_from_slice(bytes);
-    let _ = parse_segment(Path::new("wal-000000001"), "fuzz", &bytes, &Limits::small());
+    let _ = parse_segment(&pilaster_core::Location::local("wal-000000001"), "fuzz", &bytes, &Limits::small());
     parse_rows(&bytes);
 }
 
@@ -47,11 +46,6 @@ pub fn delta_file(bytes: &[u8]) {
             crate::tablet::ChangeList::parse(list)?.for_each(|_, _| Ok(()))
         });
     }
-}
-
-/// The log of a RocksDB.
-pub fn rocks_log(bytes: &[u8]) {
-    let _ = rocks::read_log(bytes, 0, &mut rocks::Pairs::new());
 }
 
 /// An array cell.
@@ -92,7 +86,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_end_without_a_panic(bytes in any_bytes(400)) {
-            for parse in [container, superblock, log_segment, delta_file, rocks_log, array_cell] {
+            for parse in [container, superblock, log_segment, delta_file, array_cell] {
                 parse(&bytes);
             }
         }
@@ -109,11 +103,6 @@ mod tests {
             log_segment(&bytes);
             bytes.truncate(bytes.len().saturating_sub(cut));
             log_segment(&bytes);
-        }
-
-        #[test]
-        fn any_batches_in_sound_rocksdb_logs(batches in prop::collection::vec(any_bytes(60), 0..6)) {
-            rocks_log(&pilaster_testing::rocksdb_log(&batches));
         }
     }
 }

@@ -31,6 +31,7 @@
 //! ```
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![cfg_attr(
     test,
     allow(
@@ -53,6 +54,7 @@ pub mod key;
 mod messages;
 pub mod partition_hash;
 pub mod store;
+#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 pub mod table_writer;
 pub mod tablet;
 pub mod wal;

@@ -193,7 +193,7 @@ fn verifying_a_set_counts_what_could_not_be_read() {
     let endless = target.join("0001-b.cfile");
     std::fs::remove_file(&endless).unwrap();
     std::os::unix::fs::symlink(&endless, &endless).unwrap();
-    let set = CFileSet::open(target.to_str().unwrap(), CFileSetOptions::default()).unwrap();
+    let set = CFileSet::open(target, CFileSetOptions::default()).unwrap();
     let report = set.verify(VerifyDepth::Checksums, &Silent).unwrap();
     assert_eq!((report.files, report.unread, report.findings.len()), (3, 1, 2), "{:?}", report.findings);
 }

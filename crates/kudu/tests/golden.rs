@@ -22,8 +22,9 @@ use pilaster_core::predicate::Literal;
 use pilaster_core::progress::Silent;
 use pilaster_core::source::CountingSource;
 use pilaster_core::{Dataset, Predicate, RowRanges, SourceRef, VerifyDepth, col};
-use pilaster_kudu::cfile::{CFileKind, CFileReader, MAX_KEY, MIN_KEY};
+use pilaster_kudu::cfile::{CFileKind, CFileReader, KuduType, MAX_KEY, MIN_KEY};
 use pilaster_kudu::key::{self, KeyPart};
+use pilaster_testing::needs;
 
 use support::cells::{expected, texts, unhex};
 use support::golden::{Case, Rowset, Table, json_lines};
@@ -146,7 +147,15 @@ fn keys_of(case: &Case, table: &Table, rowset: &Rowset<'_>) -> Vec<Vec<u8>> {
         let values = read_all(&reader).unwrap();
         keys.resize(values.len(), Vec::new());
         for (row, key) in keys.iter_mut().enumerate() {
-            key::encode(reader.metadata().data_type, &stored(&values, row), part, key).unwrap();
+            let data_type = reader.metadata().data_type;
+            let mut value = stored(&values, row);
+            // Decimals are read wider than they are stored.
+            match data_type {
+                KuduType::Decimal32 => value.truncate(4),
+                KuduType::Decimal64 => value.truncate(8),
+                _ => {}
+            }
+            key::encode(data_type, &value, part, key).unwrap();
         }
     }
     keys
@@ -353,9 +362,10 @@ fn the_small_bare_files_read_as_expected() {
     assert!(counts.cells > 200_000, "{counts:?}");
 }
 
+#[needs(goldens = "kudu")]
 #[test]
 fn every_golden_case_reads_as_its_client_did() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut counts = Counts::default();
     let cases = Case::all(&root);
     for case in &cases {
@@ -369,9 +379,10 @@ fn every_golden_case_reads_as_its_client_did() {
     assert!(counts.ranges >= 10, "{counts:?}");
 }
 
+#[needs(goldens = "kudu")]
 #[test]
 fn every_golden_array_file_reads_as_it_was_written() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut counts = Counts::default();
     check_arrays(&root.join("arrays"), &mut counts);
     assert_eq!(counts.files, 78);

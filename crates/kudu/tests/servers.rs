@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use pilaster_core::progress::Silent;
 use pilaster_core::{DatasetRef, Literal, VerifyDepth, VerifyReport, col};
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
+use pilaster_testing::needs;
 use support::tables::{compare, expectations, expected_rows, rows_of};
 
 fn store(folders: &[PathBuf]) -> KuduStore {
@@ -43,9 +44,10 @@ fn printed(report: &str, label: &str) -> Option<u64> {
     line[label.len()..].trim_start_matches(':').split_whitespace().next()?.parse().ok()
 }
 
+#[needs(goldens = "kudu", goldens = "kudu-extra")]
 #[test]
 fn verify_agrees_with_kudu_fs_check_and_sees_what_that_does_not() {
-    let Some(goldens) = support::goldens() else { return };
+    let goldens = support::goldens();
     let root = goldens.join("../kudu-extra/damaged");
     let mut seen = 0;
     for folder in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
@@ -77,9 +79,10 @@ fn verify_agrees_with_kudu_fs_check_and_sees_what_that_does_not() {
     assert!(seen > 50, "{seen} numbers compared");
 }
 
+#[needs(goldens = "kudu", goldens = "kudu-extra")]
 #[test]
 fn every_golden_server_is_sound() {
-    let Some(goldens) = support::goldens() else { return };
+    let goldens = support::goldens();
     let mut servers = 0;
     for case in cases(&goldens).into_iter().chain(cases(&goldens.join("../kudu-extra"))) {
         let store = store(&[case.join("fs")]);
@@ -117,9 +120,10 @@ fn is_named(path: &Path, name: &str) -> bool {
 }
 
 /// Without superblocks and logs nothing but blocks is left: rowsets are put together, and give all that was flushed.
+#[needs(goldens = "kudu")]
 #[test]
 fn orphaned_rowsets_give_the_rows_of_their_tables() {
-    let Some(goldens) = support::goldens() else { return };
+    let goldens = support::goldens();
     for case in ["base", "keys", "file-bm", "tiny"] {
         let case = goldens.join(case);
         let target = tempfile::tempdir().unwrap();
@@ -153,9 +157,10 @@ fn orphaned_rowsets_give_the_rows_of_their_tables() {
 }
 
 /// A table of the same types gives the orphans its names, so that rows compare.
+#[needs(goldens = "kudu", goldens = "kudu-extra")]
 #[test]
 fn orphans_take_names_from_a_table_of_the_same_types() {
-    let Some(goldens) = support::goldens() else { return };
+    let goldens = support::goldens();
     let case = goldens.join("../kudu-extra/damaged");
     let folder = case.join("superblock-missing/fs");
     let store = store(&[folder]);
@@ -361,7 +366,7 @@ fn private_keys_of_a_master_are_shown_only_if_asked_for() {
 fn tokens_of_a_log_are_shown_only_if_asked_for() {
     let tokens = |secrets: bool| -> Vec<String> {
         let options = KuduStoreOptions::default().with_secrets(secrets);
-        let logs = KuduStore::open(&replicated()[..1], options).unwrap().logs();
+        let logs = KuduStore::open(&replicated()[..1], options).unwrap().logs(None).unwrap();
         logs.into_iter().flat_map(|log| log.lines).filter_map(|line| line.token).collect()
     };
     let (hidden, shown) = (tokens(false), tokens(true));
@@ -374,9 +379,10 @@ fn tokens_of_a_log_are_shown_only_if_asked_for() {
 
 /// Every block of a table with a compound key is lost in turn, and its log with it: key columns come back from the index of
 /// keys, the index from the key columns; other columns are lost.
+#[needs(goldens = "kudu")]
 #[test]
 fn a_lost_key_column_comes_back_from_the_index_of_keys() {
-    let Some(goldens) = support::goldens() else { return };
+    let goldens = support::goldens();
     let case = support::golden::Case::open(&goldens.join("keys"));
     let (mut whole, mut lost) = (0, 0);
     for table in case.tables() {

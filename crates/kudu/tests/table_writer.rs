@@ -18,9 +18,11 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, ListArray,
-    RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array, UInt64Array,
+    ArrayRef, Date32Array, Decimal32Array, Decimal64Array, Decimal128Array, DictionaryArray, Float64Array,
+    Int32Array, Int64Array, ListArray, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array,
+    UInt64Array,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use pilaster_core::progress::Silent;
@@ -642,4 +644,55 @@ fn chosen_types_are_written() {
     let micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     assert_eq!(types, [DataType::Int16, DataType::Utf8View, DataType::Int32, micros]);
     assert_eq!(batches[0].num_rows(), 3);
+}
+
+/// Query engines compute with narrow decimals as if they were integers, so they leave as wide ones; what is written of them has the
+/// type that Kudu gives so many digits.
+#[test]
+fn decimals_leave_wide_and_keep_the_types_of_kudu() {
+    let scratch = tempfile::tempdir().unwrap();
+    let keys: ArrayRef = Arc::new(
+        Decimal64Array::from(vec![-999_999_999_999, 0, 1_234]).with_precision_and_scale(12, 2).unwrap(),
+    );
+    let few: ArrayRef =
+        Arc::new(Decimal32Array::from(vec![Some(-9), None, Some(9)]).with_precision_and_scale(1, 0).unwrap());
+    let item = Arc::new(Field::new("item", few.data_type().clone(), true));
+    let lists: ArrayRef =
+        Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([1, 0, 2]), Arc::clone(&few), None));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("k", keys, false),
+        ("few", few, true),
+        ("lists", lists, true),
+    ])
+    .unwrap();
+    let options = || KuduTableWriterOptions::default().with_rowset_rows(2);
+    let first = scratch.path().join("first");
+    write(&first, &batch, 10, options()).unwrap();
+    let (_, batches) = read(&first);
+    let found = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
+    let types: Vec<_> = found.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    let one = DataType::Decimal128(1, 0);
+    assert_eq!(types, [DataType::Decimal128(12, 2), one.clone(), DataType::new_list(one, true)]);
+    let schema = found.schema();
+    for (column, name) in batch.columns().iter().zip(["k", "few", "lists"]) {
+        let wide = cast(column, schema.field_with_name(name).unwrap().data_type()).unwrap();
+        assert_eq!(&wide, found.column_by_name(name).unwrap());
+    }
+    // What was read is written as the same table.
+    let second = scratch.path().join("second");
+    write(&second, &found, 10, options()).unwrap();
+    let (_, again) = read(&second);
+    assert_eq!(arrow_select::concat::concat_batches(&schema, &again).unwrap(), found);
+    let stored = |folder: &Path| {
+        let pages = read(folder).0.table(None).unwrap().pages().unwrap();
+        pages.iter().map(|page| page.bytes).sum::<u64>()
+    };
+    assert_eq!(stored(&first), stored(&second));
+    let (store, _) = read(&second);
+    let table = store.table(None).unwrap();
+    let rows = |literal: &str| {
+        let reader = table.scan().filter(col("k").eq(lit(literal))).read();
+        reader.unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>()
+    };
+    assert_eq!((rows("12.34"), rows("-9999999999.99"), rows("12.3")), (1, 1, 0));
 }

@@ -30,6 +30,7 @@ use pilaster_kudu::table_writer::{
     BlockManager, HashPartition, KeyBounds, KuduTableSummary, KuduTableWriter, KuduTableWriterOptions,
     RangePartition,
 };
+use pilaster_testing::needs;
 
 use support::columns::Pattern;
 use support::printed::{self, TYPES, values};
@@ -298,9 +299,10 @@ fn kudu_reads_large_overlapping_and_empty_rowsets() {
 }
 
 /// The hash of every row of real tables leads to the tablet that a real Kudu put it into.
+#[needs(goldens = "kudu")]
 #[test]
 fn rows_of_real_tables_hash_to_their_tablets() {
-    let Some(goldens) = support::goldens() else { return };
+    let goldens = support::goldens();
     let mut checked = 0;
     for (case, name, columns, buckets, seed) in [
         ("mixed", "mixed", &["k"][..], 2, 5),

@@ -11,10 +11,11 @@
 //! | BINARY | BinaryView | Binary, LargeBinary, FixedSizeBinary, all text types, dictionaries of them |
 //! | UNIXTIME_MICROS | Timestamp(µs, UTC) | Int64, timestamps without a zone |
 //! | DATE | Date32 | Int32 |
-//! | DECIMAL32, 64, 128 | Decimal32(9, 0), Decimal64(18, 0), Decimal128(38, 0) | the decimal with the table's precision and scale, wider decimals |
+//! | DECIMAL32, 64, 128 | Decimal128(9, 0), Decimal128(18, 0), Decimal128(38, 0) | the decimal with the table's precision and scale, of any width that holds it |
 //! | array of T | List of T | LargeList |
 //!
-//! A CFile does not know precision and scale, nor whether bytes are text: the table's schema does.
+//! A CFile does not know precision and scale, nor whether bytes are text: the table's schema does. Decimals of 32 and 64 bits are
+//! made wider on the way out, because query engines compute with Arrow's narrow decimals as if they were integers.
 
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ pub fn natural_type(data_type: KuduType) -> DataType {
         KuduType::Binary => DataType::BinaryView,
         KuduType::UnixtimeMicros => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         KuduType::Int128 => DataType::Decimal256(INT128_DIGITS, 0),
-        KuduType::Decimal32 => DataType::Decimal32(9, 0),
-        KuduType::Decimal64 => DataType::Decimal64(18, 0),
+        KuduType::Decimal32 => DataType::Decimal128(9, 0),
+        KuduType::Decimal64 => DataType::Decimal128(18, 0),
         KuduType::Decimal128 => DataType::Decimal128(38, 0),
         KuduType::Date => DataType::Date32,
     }
@@ -290,7 +291,12 @@ mod tests {
     #[test]
     fn every_type_has_a_natural_form_that_is_written_as_itself() {
         for &data_type in KuduType::ALL {
-            let written = kudu_type(&natural_type(data_type)).unwrap();
+            let natural = natural_type(data_type);
+            assert!(
+                !matches!(natural, DataType::Decimal32(..) | DataType::Decimal64(..)),
+                "{data_type}: {natural}"
+            );
+            let written = kudu_type(&natural).unwrap();
             let expected = if data_type == KuduType::Varchar { KuduType::String } else { data_type };
             assert_eq!(written, expected);
             assert_eq!(Target::new(data_type, None).unwrap().arrow, natural_type(data_type));

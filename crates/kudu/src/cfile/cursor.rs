@@ -32,7 +32,7 @@ pub(crate) struct CellCursor {
     ahead: ReadAhead,
     /// Whether a read is refused whose strings would keep too many blocks in memory.
     is_bounded: bool,
-    salvage: Option<Vec<(LocatedBlock, Option<String>)>>,
+    salvage: Option<Vec<(LocatedBlock, Option<Error>)>>,
 }
 
 /// Where the next block is.
@@ -311,20 +311,20 @@ impl ColumnCursor for CellCursor {
                     Some(block) => block.check(&file.shape),
                     None => Ok(()),
                 });
-                *damage = read.err().map(|error| error.to_string());
+                *damage = read.err();
                 if let Some(block) = &self.current
                     && block.first_row.saturating_add(block.rows as u64) != located.rows.end
                 {
-                    *damage = Some(format!(
-                        "{}: the block does not hold the rows its index entry says",
-                        file.name()
-                    ));
+                    let expected = format!("rows {}..{} in the block", located.rows.start, located.rows.end);
+                    let found = format!("{} rows from row {}", block.rows, block.first_row);
+                    let at = located.pointer.offset;
+                    *damage = Some(Error::corrupt(expected, found).at(file.name(), at, "cfile data block"));
                     self.current = None;
                 }
             }
             let stretch = located.rows.clone();
             row = stretch.end;
-            let error = damage.as_ref().map(|message| Error::invalid(message.clone()));
+            let error = damage.clone();
             // A damaged block is lost as a whole, a good one is good for what was asked.
             let stretch = if error.is_some() {
                 stretch

@@ -84,7 +84,7 @@ impl LocatedBlock {
     }
 }
 
-/// See the module.
+/// What all readers of an open CFile share.
 #[derive(Debug)]
 pub(crate) struct CFile {
     pub store: BlockStore,
@@ -197,7 +197,7 @@ impl CFile {
 
     fn decode_words(&self, payload: &Bytes) -> Result<Words> {
         let mut shape = self.shape.clone();
-        // A dictionary has at most as many words as rows. Files of arrays count cells, and dictionaries elements; without its footer a
+        // A dictionary has at most as many entries as rows. Files of arrays count cells, and dictionaries elements; without its footer a
         // file has the rows that were found.
         if self.metadata().is_array || self.recovered.is_some() {
             let metadata = CFileMetadata { num_values: u64::from(u32::MAX), ..self.metadata().clone() };

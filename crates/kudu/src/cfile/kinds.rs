@@ -148,7 +148,7 @@ impl BloomCursor {
         let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
         let wanted = entries
             .get(index(rows.start)..index(rows.end))
-            .ok_or_else(|| Error::invalid(format!("blocks {rows:?} of {}", entries.len())))?;
+            .ok_or_else(|| Error::internal(format!("blocks {rows:?} of {}", entries.len())))?;
         let mut held = Held::default();
         let read = |entry| {
             let block = BloomBlock::read(&self.file, entry)?;

@@ -31,7 +31,7 @@ pub(crate) const MAX_MESSAGE_BYTES: u32 = 65_536;
 pub(crate) const MAGIC_AND_LENGTH_BYTES: u64 = 12;
 /// Bytes of a checksum.
 pub(crate) const CHECKSUM_BYTES: u64 = 4;
-/// Footer, roots of the indexes and a dictionary of some words fit in this, so that one read finds them.
+/// Footer, roots of the indexes and a dictionary of some entries fit in this, so that one read finds them.
 pub(crate) const TAIL_BYTES: u64 = 4 << 10;
 
 pub(crate) const FEATURE_CHECKSUM: u32 = 1;

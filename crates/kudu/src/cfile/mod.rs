@@ -42,9 +42,11 @@ mod verify_values;
 mod walk;
 mod write;
 
+pub(crate) use arrow_types::Target;
 pub use arrow_types::{kudu_type, natural_type};
 pub use bloom::{BloomBlock, hash64};
 pub(crate) use cursor::CellCursor;
+pub(crate) use decode::number_values;
 pub(crate) use file::CFile;
 pub use file::{CFileReaderOptions, DEFAULT_COLUMN};
 pub use kinds::CFileKind;

@@ -156,10 +156,9 @@ impl Dataset for CFileReader {
             wanted = self.file.narrow(&wanted, &bounds, &request.on_damage)?;
         }
         if let Some(recovered) = &self.file.recovered {
-            let end = self.rows;
             for error in recovered.lost.iter().map(|lost| lost.error(self.name())) {
                 match &request.on_damage {
-                    OnDamage::Skip(log) => log.record(end..end, None, &error),
+                    OnDamage::Skip(log) => log.record_unknown(&error),
                     OnDamage::Stop => return Err(error),
                 }
             }

@@ -116,7 +116,7 @@ footer_enum! {
         GroupVarint = 3 "GROUP_VARINT",
         /// Runs and bit-packed stretches.
         Rle = 4 "RLE",
-        /// Numbers of words in a dictionary.
+        /// Numbers of entries in a dictionary.
         Dict = 5 "DICT_ENCODING",
         /// Bits transposed, then LZ4.
         BitShuffle = 6 "BIT_SHUFFLE",

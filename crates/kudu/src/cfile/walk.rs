@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use pilaster_core::Result;
+use pilaster_core::{Error, Result};
 
 use super::block::Block;
 use super::decode::{MODE_CODEWORDS, decode_plain_bytes};
@@ -46,7 +46,7 @@ pub(crate) struct Found {
 
 /// The data blocks of a damaged file by row, and what is known to be wrong with each: by the index where it can be
 /// read, else by a walk.
-pub(crate) fn salvage_map(file: &CFile) -> Vec<(LocatedBlock, Option<String>)> {
+pub(crate) fn salvage_map(file: &CFile) -> Vec<(LocatedBlock, Option<Error>)> {
     let tree = file.positional.as_ref().or(file.by_value.as_ref());
     let index_is_sound = tree.is_some_and(|tree: &IndexTree| tree.blocks(&file.store).1.is_empty());
     let blocks = match file.located_blocks() {
@@ -310,7 +310,7 @@ fn kind_of(file: &CFile, block: &Block) -> Option<Kind> {
     if IndexNode::open(&block.payload).and_then(|node| node.check(KeyOrder::Any)).is_ok() {
         return Some(Kind::Index);
     }
-    // A DICT block of codewords needs no words to be recognised, only to be read.
+    // A DICT block of codewords needs no entries to be recognised, only to be read.
     if file.metadata().encoding == Encoding::Dict {
         if let Some(rows) = rows_of_codes(file, &block.payload) {
             return Some(Kind::Data(rows));

@@ -10,11 +10,10 @@ use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::Bounds;
-use pilaster_core::source::open_source;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, ErrorKind, Limits, OnDamage, Predicate, Progress, Result, RowRanges, Scan,
-    ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, ErrorKind, Limits, Location, OnDamage, Predicate, Progress, Result,
+    RowRanges, Scan, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::lost::{LostColumn, LostCursor};
@@ -93,13 +92,13 @@ impl std::fmt::Debug for CFileSet {
 }
 
 impl CFileSet {
-    /// Opens the set in `folder`, a path or an address.
+    /// Opens the set in `folder`.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::Io`] if there is no manifest, [`pilaster_core::ErrorKind::Corrupt`] if it is damaged.
-    pub fn open(folder: &str, options: CFileSetOptions) -> Result<Self> {
-        let base = folder.trim_end_matches('/').to_string();
-        Self::open_with(folder, options, move |file| open_source(&[&base, "/", file].concat()))
+    pub fn open(folder: impl Into<Location>, options: CFileSetOptions) -> Result<Self> {
+        let folder = folder.into();
+        Self::open_with(&folder.to_string(), options, move |file| folder.child(file).open())
     }
 
     /// Opens a set whose files `open_file` finds by name.
@@ -256,6 +255,10 @@ struct SetColumns<'a> {
 }
 
 impl Columns for SetColumns<'_> {
+    fn may_fill(&self, _column: usize) -> bool {
+        true
+    }
+
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         if let (Some(lost), OnDamage::Skip(log)) = (self.set.lost.get(&column), self.on_damage)
             && let Some(field) = self.set.schema.fields().get(column)
@@ -375,5 +378,5 @@ impl Dataset for CFileSet {
 }
 
 fn no_column(index: usize) -> Error {
-    Error::invalid(format!("no column number {index}"))
+    Error::internal(format!("no column number {index}"))
 }

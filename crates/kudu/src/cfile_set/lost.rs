@@ -24,7 +24,7 @@ pub(super) struct LostColumn {
 /// Reads it; what is null because it is lost is noted.
 pub(super) struct LostCursor {
     field: FieldRef,
-    reason: String,
+    reason: Error,
     cells: Option<(CellCursor, u64)>,
     log: Arc<LossLog>,
 }
@@ -37,7 +37,7 @@ impl LostCursor {
         };
         Self {
             field: Arc::clone(field),
-            reason: column.reason.to_string(),
+            reason: column.reason.clone(),
             cells: column.found.as_ref().map(open),
             log: Arc::clone(log),
         }
@@ -82,8 +82,7 @@ impl ColumnCursor for LostCursor {
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
         for (stretch, is_there) in self.stretches(&rows) {
             if !is_there {
-                let reason = Error::invalid(self.reason.clone());
-                self.log.record(stretch, Some(self.field.name()), &reason);
+                self.log.record(stretch, Some(self.field.name()), &self.reason);
             }
         }
         vec![(rows, None)]

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{AtomicFolder, Error, Result};
@@ -88,6 +89,15 @@ impl CFileSetWriterOptions {
     }
 }
 
+/// The same columns; the key is one that holds no null, whatever it was declared as.
+fn with_key(schema: &SchemaRef, key: Option<&str>) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match key == Some(field.name().as_str()) {
+        true => Arc::new(field.as_ref().clone().with_nullable(false)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetSummary {
@@ -122,6 +132,7 @@ impl CFileSetWriter {
         for name in named {
             pilaster_core::dataset::column_index(&schema, name)?;
         }
+        let schema = with_key(&schema, options.key.as_deref());
         let folder = AtomicFolder::create(target)?;
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (index, field) in schema.fields().iter().enumerate() {

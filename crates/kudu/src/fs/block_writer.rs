@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Location, Result};
 use prost::Message;
 
 use super::blocks::BlockPlace;
@@ -89,7 +89,7 @@ pub(crate) struct BlockWriter {
 /// A container of the log block manager that takes further blocks.
 #[derive(Debug)]
 struct Container {
-    data_path: Arc<Path>,
+    data_path: Arc<Location>,
     data: BufWriter<File>,
     metadata_path: PathBuf,
     metadata: BufWriter<File>,
@@ -167,7 +167,7 @@ impl BlockWriter {
         write(&mut sink)?;
         let length = sink.bytes;
         into_durable(file, &name)?;
-        Ok(BlockPlace { file: Arc::from(path), offset: 0, length })
+        Ok(BlockPlace { file: Arc::new(Location::from(path)), offset: 0, length })
     }
 
     fn write_into_container(
@@ -188,7 +188,7 @@ impl BlockWriter {
     /// Hands everything to the operating system, so that the blocks can be read.
     pub fn flush(&mut self) -> Result<()> {
         if let Some(container) = &mut self.container {
-            container.data.flush().at(&container.data_path.display().to_string(), 0, "")?;
+            container.data.flush().at(&container.data_path.to_string(), 0, "")?;
             container.metadata.flush().at(&container.metadata_path.display().to_string(), 0, "")?;
         }
         Ok(())
@@ -216,7 +216,7 @@ impl Container {
             0,
             "",
         )?;
-        Ok(Self { data_path: Arc::from(data_path), data, metadata_path, metadata, at: 0 })
+        Ok(Self { data_path: Arc::new(Location::from(data_path)), data, metadata_path, metadata, at: 0 })
     }
 
     fn write(
@@ -227,7 +227,7 @@ impl Container {
     ) -> Result<BlockPlace> {
         let offset = self.at.next_multiple_of(fs_block_bytes.max(1));
         let padding = usize::try_from(offset.saturating_sub(self.at)).unwrap_or_default();
-        let name = self.data_path.display().to_string();
+        let name = self.data_path.to_string();
         self.data.write_all(&vec![0; padding]).at(&name, self.at, "")?;
         let mut sink = BlockSink { file: &mut self.data, bytes: 0 };
         write(&mut sink)?;
@@ -247,7 +247,7 @@ impl Container {
     }
 
     fn finish(self) -> Result<()> {
-        into_durable(self.data, &self.data_path.display().to_string())?;
+        into_durable(self.data, &self.data_path.to_string())?;
         into_durable(self.metadata, &self.metadata_path.display().to_string())
     }
 }
@@ -274,8 +274,8 @@ mod tests {
             }
             assert_eq!(writer.bytes(), 5011);
             writer.finish().unwrap();
-            let servers = discover(&[folder.path().to_path_buf()], None).unwrap();
-            let pool = FilePool::new(None);
+            let servers = discover(&[folder.path().into()], None).unwrap().servers;
+            let pool = FilePool::new(None, crate::fs::UnreadLog::default());
             let map = servers[0].blocks(&pool, &pilaster_core::Limits::default()).unwrap();
             assert!(map.findings.is_empty(), "{:?}", map.findings);
             assert_eq!(map.places.len(), contents.len());

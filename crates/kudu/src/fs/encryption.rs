@@ -84,11 +84,17 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
+/// Why there is no key where nothing is wrong.
+pub(super) const NO_KEY: &str = "the instance file has no key of the default provider";
+
+/// The key of a server, or why there is none.
+pub(crate) type KeyOrWhy<'a> = std::result::Result<&'a ServerKey, &'a str>;
+
 /// Opens a file that may be encrypted: offsets of what comes back are offsets of the file.
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Unsupported`] if it is and there is no key.
-pub(crate) fn decrypting(source: SourceRef, key: Option<&ServerKey>) -> Result<SourceRef> {
+pub(crate) fn decrypting(source: SourceRef, key: KeyOrWhy<'_>) -> Result<SourceRef> {
     match FileKey::read(&source, key)? {
         None => Ok(source),
         Some(key) => Ok(std::sync::Arc::new(DecryptingSource { inner: source, key })),
@@ -96,7 +102,7 @@ pub(crate) fn decrypting(source: SourceRef, key: Option<&ServerKey>) -> Result<S
 }
 
 /// As [`decrypting`], without the header: offset 0 is the first byte of the content.
-pub(crate) fn content(source: SourceRef, key: Option<&ServerKey>) -> Result<SourceRef> {
+pub(crate) fn content(source: SourceRef, key: KeyOrWhy<'_>) -> Result<SourceRef> {
     let name = source.name().to_string();
     let size = source.size();
     match FileKey::read(&source, key)? {
@@ -116,7 +122,7 @@ enum FileKey {
 
 impl FileKey {
     /// The key of an encrypted file; `None` if it is in clear.
-    fn read(source: &SourceRef, key: Option<&ServerKey>) -> Result<Option<Self>> {
+    fn read(source: &SourceRef, key: KeyOrWhy<'_>) -> Result<Option<Self>> {
         if source.size() < HEADER_BYTES {
             return Ok(None);
         }
@@ -124,12 +130,10 @@ impl FileKey {
         if !header.starts_with(MAGIC) {
             return Ok(None);
         }
-        let Some(key) = key else {
-            return Err(Error::unsupported(
-                "encrypted at rest, and the instance file has no key of the default provider; give the server key in hex",
-            )
-            .at(source.name(), 0, PART));
-        };
+        let key = key.map_err(|why| {
+            let message = format!("encrypted at rest, and {why}; give the server key in hex");
+            Error::unsupported(message).at(source.name(), 0, PART)
+        })?;
         let algorithm = header.get(7).copied().unwrap_or_default();
         let bad = || Error::corrupt("algorithm 0, 1 or 2", algorithm).at(source.name(), 7, PART);
         let (wrapped, length) = match algorithm {

@@ -5,43 +5,41 @@
 //! neither their size nor zeros in them mean anything.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::verify::Severity;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 
 use super::blocks::{BlockMap, BlockPlace, Container, FilePool};
-use super::file_blocks::entries;
-use super::pbc::{Pbc, Torn};
+use super::pbc::{Record, Records, Torn};
 use crate::messages::{self, BlockRecordPb, required};
 
 /// Adds the blocks of every container in a data directory (`<root>/data`).
-pub(super) fn add_blocks(data: &Path, block_bytes: u64, pool: &FilePool, map: &mut BlockMap) {
-    let files = entries(data);
-    let with_extension = |extension: &str| -> BTreeMap<PathBuf, PathBuf> {
-        let matching = files.iter().filter(|path| path.extension().is_some_and(|found| found == extension));
+pub(super) fn add_blocks(
+    data: &Location,
+    block_bytes: u64,
+    limits: &Limits,
+    pool: &FilePool,
+    map: &mut BlockMap,
+) {
+    let files = pool.unread().entries(data);
+    let with_extension = |extension: &str| -> BTreeMap<Location, Location> {
+        let matching =
+            files.iter().filter(|path| path.path().extension().is_some_and(|found| found == extension));
         matching.map(|path| (path.with_extension(""), path.clone())).collect()
     };
     let (data_files, metadata_files) = (with_extension("data"), with_extension("metadata"));
     for (container, metadata) in &metadata_files {
         let data_file = data_files.get(container);
-        add_container(metadata, data_file.map(PathBuf::as_path), block_bytes, pool, map);
+        add_container(metadata, data_file, block_bytes, limits, pool, map);
     }
     for (container, data_file) in &data_files {
-        if !metadata_files.contains_key(container) {
-            let size = std::fs::metadata(data_file).map(|metadata| metadata.len()).unwrap_or_default();
-            if size > 0 {
-                map.report(
-                    Severity::Error,
-                    data_file,
-                    0,
-                    "container",
-                    "its .metadata file is missing".into(),
-                );
-                let data = Arc::from(data_file.as_path());
-                map.containers.push(Container { data, known: BTreeMap::new(), block_bytes });
-            }
+        let has_blocks = || pool.unread().size(data_file).is_some_and(|size| size > 0);
+        if !metadata_files.contains_key(container) && has_blocks() {
+            let message = "its .metadata file is missing".into();
+            map.report(Severity::Error, data_file, 0, "container", message);
+            let data = Arc::new(data_file.clone());
+            map.containers.push(Container { data, known: BTreeMap::new(), block_bytes });
         }
     }
 }
@@ -55,13 +53,14 @@ struct Replay {
 }
 
 fn add_container(
-    metadata: &Path,
-    data: Option<&Path>,
+    metadata: &Location,
+    data: Option<&Location>,
     block_bytes: u64,
+    limits: &Limits,
     pool: &FilePool,
     map: &mut BlockMap,
 ) {
-    let replay = match replay(metadata, pool, map) {
+    let replay = match replay(metadata, limits, pool, map) {
         Ok(replay) => replay,
         Err(error) => {
             map.report_error(metadata, &error);
@@ -75,8 +74,9 @@ fn add_container(
         }
         return;
     };
-    let size = std::fs::metadata(data).map(|metadata| metadata.len()).unwrap_or_default();
-    let file: Arc<Path> = Arc::from(data);
+    // A file that cannot be looked into may hold them all; whoever asks later is told so too.
+    let size = pool.stored(data).map_or(u64::MAX, |source| source.size());
+    let file = Arc::new(data.clone());
     for (&id, &(offset, length)) in &replay.live {
         if length > 0 && offset.saturating_add(length) > size {
             let message = format!(
@@ -91,30 +91,39 @@ fn add_container(
     map.containers.push(Container { data: file, known: replay.ever, block_bytes });
 }
 
-fn replay(metadata: &Path, pool: &FilePool, map: &mut BlockMap) -> Result<Replay> {
+/// More damaged records of a container than these are not told one by one.
+const MOST_FINDINGS: u64 = 100;
+
+fn replay(metadata: &Location, limits: &Limits, pool: &FilePool, map: &mut BlockMap) -> Result<Replay> {
     let source = pool.content(metadata)?;
-    let pbc = Pbc::read(source.as_ref())?;
-    let mut replay = Replay::default();
-    match &pbc.torn {
-        None => {}
-        Some(Torn::Incomplete(at)) => {
-            map.report(
-                Severity::Warning,
-                metadata,
-                *at,
-                "block record",
-                "the last record is incomplete".into(),
-            );
+    let mut records = Records::open(source.as_ref(), limits)?;
+    let (mut replay, mut damaged) = (Replay::default(), 0u64);
+    loop {
+        let error = match records.next() {
+            Ok(None) => break,
+            Ok(Some(Record::Good(at, record))) => match replay.apply(&record) {
+                Ok(()) => continue,
+                Err(error) => error.at(&metadata.to_string(), at, "block record"),
+            },
+            Ok(Some(Record::Torn(Torn::Incomplete(at)))) => {
+                let message = "the last record is incomplete".into();
+                map.report(Severity::Warning, metadata, at, "block record", message);
+                continue;
+            }
+            Ok(Some(Record::Damaged(error, _) | Record::Torn(Torn::Corrupt(error)))) => error,
+            // What came before is right all the same.
+            Err(error) => {
+                map.report_error(metadata, &error);
+                break;
+            }
+        };
+        damaged = damaged.saturating_add(1);
+        if damaged <= MOST_FINDINGS {
+            map.report_error(metadata, &error);
         }
-        Some(Torn::Corrupt(error)) => map.report_error(metadata, error),
     }
-    for (error, _) in &pbc.damaged {
-        map.report_error(metadata, error);
-    }
-    for (at, record) in &pbc.records {
-        if let Err(error) = replay.apply(record) {
-            map.report_error(metadata, &error.at(&metadata.display().to_string(), *at, "block record"));
-        }
+    if let Some(more) = damaged.checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
+        map.report(Severity::Error, metadata, 0, "block record", format!("{more} more records are damaged"));
     }
     Ok(replay)
 }

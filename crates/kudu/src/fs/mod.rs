@@ -13,17 +13,22 @@
 //! Nothing here writes to a folder that exists: a dead server's disks are evidence. New ones are made by `new_root` and
 //! `block_writer`.
 
+#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 mod block_writer;
 mod blocks;
 mod encryption;
 mod file_blocks;
 mod log_blocks;
 mod naming;
+#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 mod new_root;
 mod pbc;
 mod rocks_blocks;
 mod roots;
 mod scavenge;
+mod servers;
+mod stretches;
+mod unread;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use log_blocks::parse_block_records;
@@ -36,5 +41,8 @@ pub(crate) use blocks::{BlockMap, BlockPlace, FilePool};
 pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
 pub(crate) use new_root::{NewRoot, new_uuid, now_micros, sync_folder, write_durably};
 pub(crate) use pbc::{Pbc, Torn, single_record_file};
-pub use roots::{FsRoots, discover};
+pub use roots::{Discovered, FsRoots, discover, has_roots};
 pub(crate) use scavenge::nameless_files;
+pub(crate) use stretches::Stretches;
+pub use unread::Unread;
+pub(crate) use unread::UnreadLog;

@@ -107,8 +107,10 @@ pub(crate) fn find_blocks(map: &mut BlockMap, wanted: &[WantedBlock], pool: &Fil
             if map.places.contains_key(&block.id) {
                 continue;
             }
+            // A record that could not be read is not lost.
+            let what = if map.unread.is_some() { "could not be read" } else { "is lost" };
             let message =
-                format!("the record of block {} is lost; the block was found by its content", block.id);
+                format!("the record of block {} {what}; the block was found by its content", block.id);
             map.report(Severity::Warning, &container.data, file.place.offset, "block", message);
             map.places.insert(block.id, file.place.clone());
         }

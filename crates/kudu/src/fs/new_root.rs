@@ -144,7 +144,7 @@ mod tests {
     fn a_new_root_is_found_as_one() {
         let folder = tempfile::tempdir().unwrap();
         let root = NewRoot::create(folder.path(), BlockManager::Log).unwrap();
-        let servers = crate::fs::discover(&[folder.path().to_path_buf()], None).unwrap();
+        let servers = crate::fs::discover(&[folder.path().into()], None).unwrap().servers;
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].uuid, root.uuid);
         assert!(servers[0].findings.is_empty());

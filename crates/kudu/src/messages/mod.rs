@@ -5,12 +5,14 @@
 //! and the format says that is corruption; [`required`] turns absence into an error.
 
 mod block;
+mod catalog;
 mod consensus;
 mod log;
 mod schema;
 mod superblock;
 
 pub(crate) use block::*;
+pub(crate) use catalog::*;
 pub(crate) use consensus::*;
 pub(crate) use log::*;
 pub(crate) use schema::*;

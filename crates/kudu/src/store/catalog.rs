@@ -5,31 +5,35 @@
 //! out as bytes, numbers as their digits. Types 3 (certificate authority) and 4 (token signing key) hold private keys; their
 //! messages are replaced by a word unless secrets are asked for, before any filter sees them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int8Type;
-use arrow_array::{Array, ArrayRef, BinaryViewArray, RecordBatch, StringViewArray};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, PrimitiveArray, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth,
-    VerifyReport,
+    Absence, BatchReader, Dataset, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest, Split,
+    VerifyDepth, VerifyReport,
 };
 
 use crate::cfile::KuduType;
 use crate::key;
-use crate::tablet::KuduTable;
+use crate::messages::{self, SysTabletsEntryPb};
+use crate::tablet::{KuduTable, Partition};
 
+/// Name of the table.
+pub(super) const NAME: &str = "sys.catalog";
 /// Stands for a message with a private key.
 const REDACTED: &[u8] = b"<redacted>";
 /// Entries of the certificate authority, and keys that sign tokens.
 const SECRET_TYPES: [i8; 2] = [3, 4];
 
-/// See the module. A scan reads the whole catalog first: a few hundred bytes for each tablet of the cluster.
+/// The system catalog as a dataset. A scan reads the whole catalog first: a few hundred bytes for each tablet of the cluster.
 #[derive(Debug)]
 pub(super) struct Catalog {
     table: KuduTable,
@@ -49,23 +53,57 @@ impl Catalog {
 
     /// All rows.
     fn rows(&self, request: &ScanRequest) -> Result<RecordBatch> {
-        let all = ScanRequest { on_damage: request.on_damage.clone(), ..ScanRequest::default() };
-        let batches = self.table.read(&all)?.collect::<Result<Vec<_>, _>>()?;
-        let rows = concat_batches(&self.table.schema(), &batches)?;
-        let wrong = || Error::corrupt("a system catalog", "other columns").at(self.table.name(), 0, "");
-        let column = |name: &str| rows.column_by_name(name).ok_or_else(wrong);
-        let types = column("entry_type")?.as_primitive_opt::<Int8Type>().ok_or_else(wrong)?;
-        let ids = column("entry_id")?.as_binary_view_opt().ok_or_else(wrong)?;
-        let messages = column("metadata")?.as_binary_view_opt().ok_or_else(wrong)?;
+        let Entries { types, ids, messages } = Entries::read(&self.table, request)?;
         let is_hidden = |row: usize| !self.shows_secrets && SECRET_TYPES.contains(&types.value(row));
         let shown = |row: usize| if is_hidden(row) { REDACTED } else { messages.value(row) };
         let columns: Vec<ArrayRef> = vec![
             Arc::new(types.clone()),
             Arc::new(StringViewArray::from_iter_values(ids.iter().map(|id| id_text(id.unwrap_or_default())))),
-            Arc::new(BinaryViewArray::from_iter_values((0..rows.num_rows()).map(shown))),
+            Arc::new(BinaryViewArray::from_iter_values((0..types.len()).map(shown))),
         ];
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
+}
+
+/// The columns of a catalog, secrets and all.
+struct Entries {
+    types: PrimitiveArray<Int8Type>,
+    ids: BinaryViewArray,
+    messages: BinaryViewArray,
+}
+
+impl Entries {
+    fn read(table: &KuduTable, request: &ScanRequest) -> Result<Self> {
+        let all = ScanRequest { on_damage: request.on_damage.clone(), ..ScanRequest::default() };
+        let batches = table.read(&all)?.collect::<Result<Vec<_>, _>>()?;
+        let rows = concat_batches(&table.schema(), &batches)?;
+        let wrong = || Error::corrupt("a system catalog", "other columns").at(table.name(), 0, "");
+        let column = |name: &str| rows.column_by_name(name).ok_or_else(wrong);
+        Ok(Self {
+            types: column("entry_type")?.as_primitive_opt::<Int8Type>().ok_or_else(wrong)?.clone(),
+            ids: column("entry_id")?.as_binary_view_opt().ok_or_else(wrong)?.clone(),
+            messages: column("metadata")?.as_binary_view_opt().ok_or_else(wrong)?.clone(),
+        })
+    }
+}
+
+/// The tablets of a table that are in use, by id.
+pub(super) fn tablets_of(table: &KuduTable, table_id: &str) -> Result<BTreeMap<String, Partition>> {
+    let entries = Entries::read(table, &ScanRequest::default())?;
+    let mut tablets = BTreeMap::new();
+    for (row, entry_type) in entries.types.values().iter().enumerate() {
+        if *entry_type != SysTabletsEntryPb::ENTRY_TYPE {
+            continue;
+        }
+        let entry: SysTabletsEntryPb = messages::parse(entries.messages.value(row), "SysTabletsEntryPB")?;
+        if entry.state == Some(SysTabletsEntryPb::RUNNING)
+            && entry.table_id.as_deref() == Some(table_id.as_bytes())
+        {
+            let partition = Partition::parse(entry.partition.unwrap_or_default());
+            tablets.insert(id_text(entries.ids.value(row)), partition);
+        }
+    }
+    Ok(tablets)
 }
 
 /// An id is text, or the encoded number of a signing key.
@@ -86,7 +124,7 @@ struct InMemory(RecordBatch);
 impl Columns for InMemory {
     fn open(&self, column: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let array = self.0.columns().get(column).map(Arc::clone);
-        Ok(Box::new(Cursor(array.ok_or_else(|| Error::invalid(format!("no column number {column}")))?)))
+        Ok(Box::new(Cursor(array.ok_or_else(|| Error::internal(format!("no column number {column}")))?)))
     }
 }
 
@@ -137,6 +175,10 @@ impl Dataset for Catalog {
         let rows = self.rows(request)?;
         let wanted = request.wanted_rows(rows.num_rows() as u64, &self.splits()?)?;
         positional::scan(&InMemory(rows), &self.schema(), request, &wanted)
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        self.table.absences()
     }
 
     fn findings(&self) -> Vec<Finding> {

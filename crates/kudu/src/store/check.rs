@@ -6,9 +6,10 @@
 use std::collections::HashSet;
 
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Progress, Result, VerifyDepth, VerifyReport};
+use pilaster_core::{Absence, Dataset, Error, Progress, Result, VerifyDepth, VerifyReport};
 
-use super::{KuduStore, Server, is_readable};
+use super::{KuduStore, Server, Unread, is_readable};
+use crate::tablet::{KuduTable, UnreadPart};
 
 /// What `kudu fs check` counts, over all servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,13 +70,23 @@ impl KuduStore {
             )));
         }
         let mut report = VerifyReport::default();
+        let mut is_all_read = true;
         for server in &self.servers {
             report.findings.extend(server.roots.findings.iter().cloned().map(as_error));
+            report.findings.extend(server.roots.notes.iter().cloned());
             report.findings.extend(server.blocks.map.findings.iter().cloned());
-            report.findings.extend(server.missing_findings());
+            let unread = server.roots.unread();
+            let mut parts = unread.iter().filter_map(|unread| UnreadPart::of(unread, &server.roots));
+            is_all_read &= unread.is_empty();
+            // What has no record may have one that could not be read.
+            if !parts.any(|part| matches!(part, UnreadPart::Blocks | UnreadPart::Tablets)) {
+                report.findings.extend(server.missing_findings());
+            }
         }
+        report.findings.extend(self.lost_tablets().into_iter().map(as_error));
         let check = self.check();
-        if check.orphaned_blocks > 0 {
+        if check.orphaned_blocks > 0 && is_all_read {
+            report.findings.extend(self.lost_rowset_findings());
             report.findings.push(orphans_finding(&check));
         }
         let chosen = self.replicas.iter().filter(|replica| {
@@ -89,10 +100,53 @@ impl KuduStore {
         if depth == VerifyDepth::Values {
             report.findings.extend(self.compare_replicas(table));
         }
+        for name in self.tables().iter().filter(|name| table.is_none_or(|table| table == *name)) {
+            self.verify_table(name, depth, &mut report);
+        }
+        // What could not be read is said once, and only where it matters.
+        let all_unread = self.unread();
+        report.findings.retain(|finding| !all_unread.iter().any(|unread| unread.covers(finding)));
+        let unread = table.map_or(all_unread, |name| self.unread_of(name));
+        report.unread = unread.len() as u64;
+        report.findings.extend(unread.iter().map(Unread::finding));
         let mut seen = HashSet::new();
         report.findings.retain(|finding| seen.insert(finding.to_string()));
         Ok(report)
     }
+}
+
+impl KuduStore {
+    /// What shows only when a table is put together and read: missing tablets, and whatever else makes a scan stop.
+    fn verify_table(&self, name: &str, depth: VerifyDepth, report: &mut VerifyReport) {
+        let place = format!("table {name}");
+        let mut stopped = |error: &Error| report.findings.push(Finding::from_error(error, &place, None));
+        let table = match self.open_table(Some(name)) {
+            Ok(table) => table,
+            Err(error) => return stopped(&error),
+        };
+        // What is missing may be in what could not be read.
+        if !self.unread_of(name).is_empty() {
+            return;
+        }
+        let opened = table.findings();
+        let is_whole = opened.iter().all(|finding| finding.severity < Severity::Error);
+        if depth > VerifyDepth::Footer
+            && is_whole
+            && let Err(error) = read_all(&table)
+        {
+            stopped(&error);
+        }
+        report.findings.extend(opened);
+        report.findings.extend(table.absences().iter().map(Absence::finding));
+    }
+}
+
+/// Reads every row and throws it away.
+fn read_all(table: &KuduTable) -> Result<()> {
+    for batch in table.scan().read()? {
+        batch?;
+    }
+    Ok(())
 }
 
 impl Server {
@@ -125,7 +179,7 @@ fn orphans_finding(check: &StoreCheck) -> Finding {
         offset: 0,
         part: "orphans".to_string(),
         message: format!(
-            "{} blocks of {} bytes belong to no superblock; `ls --orphans` lists them, and `kudu fs check --repair` would delete them",
+            "{} blocks of {} bytes belong to no superblock; a repair by Kudu's own check would delete them",
             check.orphaned_blocks, check.orphaned_bytes
         ),
         rows: None,

@@ -3,27 +3,32 @@
 mod catalog;
 mod check;
 mod compare;
+mod completeness;
 mod listing;
+mod lost_tablets;
 mod options;
 mod orphans;
+mod unproven;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilaster_core::verify::Finding;
-use pilaster_core::{Dataset, DatasetRef, Error, Result};
+use pilaster_core::verify::{Finding, Severity};
+use pilaster_core::{CallOption, Dataset, DatasetRef, Error, Location, Result};
 
-use crate::fs::{FsRoots, discover, find_blocks};
+pub use crate::fs::Unread;
+use crate::fs::{Discovered, FsRoots, discover, find_blocks, has_roots};
 use crate::tablet::{
     Blocks, FoundTablet, KuduTable, Replica, Snapshot, Tablet, TabletState, Witness, assign_tables,
-    find_tablets, open_best, rebuild_rowsets, voters,
+    attach_rowsets, find_tablets, open_best, voters,
 };
 
 pub use check::StoreCheck;
 pub use listing::{TabletEntry, TabletLog};
 pub use options::KuduStoreOptions;
 pub use orphans::{OrphanBlock, OrphanGroup, OrphanKind};
+pub use unproven::Unproven;
 
 /// The disks of one or several servers, opened together: one cluster.
 #[derive(Debug, Clone)]
@@ -32,6 +37,8 @@ pub struct KuduStore {
     servers: Vec<Server>,
     replicas: Vec<Replica>,
     findings: Vec<Finding>,
+    /// Folders that may hold more roots and could not be looked into.
+    undiscovered: Vec<Unread>,
 }
 
 /// The blocks of one server.
@@ -45,11 +52,16 @@ struct Server {
     named: BTreeMap<String, Vec<u64>>,
     /// Blocks that were given to tablets without a superblock.
     rebuilt: HashSet<u64>,
+    /// Tablets of which only the list of voters is left.
+    remnants: Vec<String>,
 }
 
 /// Whether anything in or below a folder is a root of a Kudu server.
-pub fn is_kudu_folder(folder: &std::path::Path) -> bool {
-    discover(&[folder.to_path_buf()], None).is_ok_and(|servers| !servers.is_empty())
+///
+/// # Errors
+/// If there is none as far as can be seen, and not all can be looked into.
+pub fn is_kudu_folder(folder: impl Into<Location>) -> Result<bool> {
+    has_roots(&folder.into())
 }
 
 impl KuduStore {
@@ -57,17 +69,27 @@ impl KuduStore {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if there are none; [`pilaster_core::ErrorKind::Unsupported`] if a block manager or an encryption cannot be read.
-    pub fn open(folders: &[PathBuf], options: KuduStoreOptions) -> Result<Self> {
-        let servers = discover(folders, options.server_key.as_deref())?;
+    pub fn open<L: Clone + Into<Location>>(folders: &[L], options: KuduStoreOptions) -> Result<Self> {
+        let folders: Vec<Location> = folders.iter().cloned().map(Into::into).collect();
+        let Discovered { servers, unread } = discover(&folders, options.server_key.as_deref())?;
         if servers.is_empty() {
-            let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            if let Some(unread) = unread.first() {
+                return Err(unread.error());
+            }
+            let names: Vec<_> = folders.iter().map(ToString::to_string).collect();
             return Err(Error::invalid("no Kudu root here: a root has tablet-meta, wals or data in it").at(
                 &names.join(" "),
                 0,
                 "",
             ));
         }
-        let mut store = Self { options, servers: Vec::new(), replicas: Vec::new(), findings: Vec::new() };
+        let mut store = Self {
+            options,
+            servers: Vec::new(),
+            replicas: Vec::new(),
+            findings: Vec::new(),
+            undiscovered: unread,
+        };
         for roots in servers {
             store.add_server(roots)?;
         }
@@ -84,7 +106,7 @@ impl KuduStore {
 
     fn add_server(&mut self, roots: FsRoots) -> Result<()> {
         let limits = &self.options.cfile.limits;
-        self.findings.extend(roots.findings.iter().cloned());
+        self.findings.extend(roots.findings.iter().chain(&roots.notes).cloned());
         let pool = Arc::new(roots.pool());
         let mut map = roots.blocks(&pool, limits)?;
         let recorded: HashSet<u64> = map.places.keys().copied().collect();
@@ -99,27 +121,30 @@ impl KuduStore {
         find_blocks(&mut map, &wanted, &pool);
         let of_superblocks: HashSet<u64> = wanted.iter().map(|block| block.id).collect();
         let mut claimed = of_superblocks.clone();
-        for tablet in tablets.iter_mut().filter(|tablet| tablet.lacks_rowsets) {
-            let (rowsets, found) = rebuild_rowsets(&tablet.metadata.schema, &mut claimed, &map, &pool);
-            tablet.metadata.rowsets = rowsets;
-            self.findings.extend(found);
-        }
         self.findings.extend(map.findings.iter().cloned());
-        self.findings.extend(tablets.iter().filter_map(|tablet| tablet.damage.clone()));
         let blocks = Blocks { pool, map: Arc::new(map), options: self.options.cfile.clone() };
+        let unplaced = attach_rowsets(&mut tablets, &mut claimed, &blocks, &roots);
+        let remnants = lost_tablets::remnants(&roots, &tablets);
         let roots = Arc::new(roots);
-        self.replicas.extend(tablets.into_iter().map(|tablet| Replica {
-            voters: voters(&roots, &tablet.metadata.tablet_id, &blocks.pool, limits),
-            metadata: tablet.metadata,
-            metadata_damage: tablet.damage,
-            doubtful_tables: Vec::new(),
-            witness: Witness::default(),
-            server: roots.uuid.clone(),
-            roots: Arc::clone(&roots),
-            blocks: blocks.clone(),
+        self.replicas.extend(tablets.into_iter().zip(unplaced).map(|(tablet, unplaced)| {
+            let (voters, voters_damage) = voters(&roots, &tablet.metadata.tablet_id, &blocks.pool, limits);
+            Replica {
+                unplaced,
+                is_rebuilt: tablet.lacks_rowsets,
+                salvages: false,
+                voters,
+                voters_damage,
+                metadata: tablet.metadata,
+                metadata_damage: tablet.damage,
+                doubtful_tables: Vec::new(),
+                witness: Witness::default(),
+                server: roots.uuid.clone(),
+                roots: Arc::clone(&roots),
+                blocks: blocks.clone(),
+            }
         }));
         let rebuilt = claimed.difference(&of_superblocks).copied().collect();
-        self.servers.push(Server { roots, blocks, recorded, named, rebuilt });
+        self.servers.push(Server { roots, blocks, recorded, named, rebuilt, remnants });
         Ok(())
     }
 
@@ -130,9 +155,27 @@ impl KuduStore {
         self
     }
 
-    /// What is wrong with roots and containers.
-    pub fn findings(&self) -> &[Finding] {
-        &self.findings
+    /// What is wrong with roots, containers and superblocks. That of a tablet that can be read is a warning: what it costs is told
+    /// with the rows. What could not be read is not in it: see [`KuduStore::unread`].
+    pub fn findings(&self) -> Vec<Finding> {
+        let unread = self.unread();
+        let is_told = |finding: &Finding| unread.iter().any(|unread| unread.covers(finding));
+        let of_tablet = |replica: &Replica| {
+            let mut finding = replica.metadata_damage.clone()?;
+            if is_readable(replica) {
+                finding.severity = Severity::Warning;
+            }
+            Some(finding)
+        };
+        let of_tablets = self.replicas.iter().filter_map(of_tablet);
+        let lost = self.lost_tablets();
+        self.findings
+            .iter()
+            .cloned()
+            .chain(of_tablets)
+            .chain(lost)
+            .filter(|finding| !is_told(finding))
+            .collect()
     }
 
     /// Names of the tables, each once.
@@ -179,18 +222,21 @@ impl KuduStore {
 
     fn open_table(&self, name: Option<&str>) -> Result<KuduTable> {
         let names = self.tables();
+        // What could not be read may hold the name of a table.
+        let is_known = name.is_some_and(|name| names.iter().any(|known| known == name));
+        if let Some(unread) = self.unread_of("").first().filter(|_| !is_known) {
+            return Err(unread.error());
+        }
         let name = match (name, names.as_slice()) {
             (Some(name), _) if names.iter().any(|known| known == name) => name.to_string(),
             (Some(name), _) => {
                 return Err(Error::invalid(format!("no table \"{name}\"; there are: {}", names.join(", "))));
             }
             (None, [only]) => only.clone(),
-            (None, []) => return Err(Error::invalid("no table here")),
+            (None, []) => return Err(self.no_table()),
             (None, several) => {
-                return Err(Error::invalid(format!(
-                    "several tables here; choose one with --table: {}",
-                    several.join(", ")
-                )));
+                let message = format!("several tables here; choose one of: {}", several.join(", "));
+                return Err(Error::invalid(message).turning_on(CallOption::Table));
             }
         };
         self.check_identity(&name)?;
@@ -200,17 +246,16 @@ impl KuduStore {
         for replica in self.replicas.iter().filter(|_| self.options.tablet.is_none()) {
             let Some(doubt) = replica.doubt(&name) else { continue };
             let mut tablet = replica.open(self.options.log, snapshot);
-            if replica.doubtful_tables.len() > 1 {
-                tablet.rowsets.clear();
-                tablet.memory = Arc::default();
-            }
+            tablet.rowsets.clear();
+            tablet.memory = Arc::default();
             tablet.findings.push(doubt);
             tablets.push(tablet);
         }
         if let Snapshot::At(at) = snapshot {
             check_history(&tablets, at)?;
         }
-        KuduTable::new(name, tablets, snapshot, self.options.log)
+        let parts = self.parts(&name, &tablets);
+        KuduTable::new(name, tablets, snapshot, self.options.log, parts)
     }
 
     /// Refuses a name that stands for several tables: disks of several clusters, or a table dropped and made again.
@@ -224,10 +269,11 @@ impl KuduStore {
             return Ok(());
         }
         let ids: Vec<_> = ids.into_iter().collect();
-        Err(Error::invalid(format!(
+        let message = format!(
             "several tables are called \"{table}\": their ids are {}; give the disks of one cluster, or choose a tablet",
             ids.join(", ")
-        )))
+        );
+        Err(Error::invalid(message).turning_on(CallOption::Tablet))
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -246,9 +292,8 @@ impl KuduStore {
             by_tablet.entry(&replica.metadata.tablet_id).or_default().push(replica);
         }
         if by_tablet.is_empty() {
-            return Err(Error::invalid(format!(
-                "no tablet of table \"{table}\" fits --tablet and --replica"
-            )));
+            let message = format!("table \"{table}\" has no such tablet or replica here");
+            return Err(Error::invalid(message).turning_on(CallOption::Tablet));
         }
         let replicas = by_tablet.values();
         Ok(replicas.filter_map(|replicas| open_best(replicas, self.options.log, snapshot)).collect())

@@ -6,16 +6,15 @@
 //! read one by one. Column names and decimal digits come from a table with the same types, if exactly one is known.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilaster_core::{DatasetRef, Error, Result, SourceRef};
+use pilaster_core::{DatasetRef, Error, Location, Result, SourceRef};
 
 use super::{KuduStore, Server};
 use crate::cfile::{CFileKind, CFileMetadata, CFileReader, MAX_KEY, MIN_KEY};
 use crate::fs::{BlockPlace, nameless_files};
 use crate::tablet::{
-    KuduColumn, KuduSchema, KuduTable, LogUse, Replica, RowSetMetadata, Snapshot, TabletMetadata,
+    KuduColumn, KuduSchema, KuduTable, LogUse, Parts, Replica, RowSetMetadata, Snapshot, TabletMetadata,
     TabletState, Witness, belongs_to_undo, key_columns,
 };
 
@@ -47,7 +46,7 @@ impl std::fmt::Display for OrphanKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrphanBlock {
     /// The file it lies in.
-    pub path: PathBuf,
+    pub path: Location,
     /// Where it begins.
     pub offset: u64,
     /// Its length.
@@ -84,9 +83,9 @@ pub struct OrphanGroup {
 }
 
 /// A group with what is needed to open it.
-struct Found {
-    group: OrphanGroup,
-    rowset: Option<(RowSetMetadata, KuduSchema)>,
+pub(super) struct Found {
+    pub group: OrphanGroup,
+    pub rowset: Option<(RowSetMetadata, KuduSchema)>,
 }
 
 /// A block and its footer.
@@ -116,7 +115,7 @@ impl Candidate {
         let key = |name: &str| self.metadata.pair(name).map(|key| key.to_vec());
         let array = if self.metadata.is_array { " array" } else { "" };
         OrphanBlock {
-            path: self.place.file.to_path_buf(),
+            path: self.place.file.as_ref().clone(),
             offset: self.place.offset,
             bytes: self.place.length,
             block: self.id,
@@ -146,35 +145,44 @@ impl KuduStore {
             else {
                 continue;
             };
-            if let Some(tablet) = &found.group.tablet {
-                let of_tablet = |replica: &&Replica| replica.metadata.tablet_id == *tablet;
-                let replica = self.replicas.iter().find(of_tablet);
-                return self.dataset(replica.map(|replica| replica.metadata.table_name.as_str()));
-            }
-            return match found.rowset {
-                Some((rowset, schema)) => {
-                    Ok(Arc::new(server.orphan_table(name, rowset, schema, self.snapshot())?))
-                }
-                None => server.orphan_file(&found.group),
-            };
+            return self.open_orphan(server, found);
         }
         Err(Error::invalid(format!("no orphans of the name \"{name}\"")))
     }
 
-    fn orphans_of(&self, server: &Server) -> Vec<Found> {
+    /// Opens a group of a server: groups of servers that lost their names, and of copies of one, have the same names.
+    pub(super) fn open_orphan(&self, server: &Server, found: Found) -> Result<DatasetRef> {
+        if let Some(tablet) = &found.group.tablet {
+            let of_tablet = |replica: &&Replica| replica.metadata.tablet_id == *tablet;
+            let replica = self.replicas.iter().find(of_tablet);
+            return self.dataset(replica.map(|replica| replica.metadata.table_name.as_str()));
+        }
+        match found.rowset {
+            Some((rowset, schema)) => {
+                let name = &found.group.name;
+                Ok(Arc::new(server.orphan_table(name, rowset, schema, self.snapshot())?))
+            }
+            None => server.orphan_file(&found.group),
+        }
+    }
+
+    pub(super) fn orphans_of(&self, server: &Server) -> Vec<Found> {
+        let mut found = self.rebuilt(server);
+        found.extend(self.recorded_orphans(server));
+        found.extend(server.nameless().into_iter().map(|candidate| self.found(server, vec![candidate])));
+        found
+    }
+
+    /// Those that a record names.
+    pub(super) fn recorded_orphans(&self, server: &Server) -> Vec<Found> {
         let named: HashSet<u64> = server.named.values().flatten().copied().collect();
         let mut ids: Vec<u64> = server.recorded.iter().copied().filter(|id| !named.contains(id)).collect();
         ids.sort_unstable();
-        let mut found = self.rebuilt(server);
         let candidates = ids.into_iter().filter(|id| !server.rebuilt.contains(id)).filter_map(|id| {
             let place = server.blocks.map.places.get(&id)?;
             Candidate::new(Some(id), place.clone(), server.blocks.pool.block(id, place).ok()?)
         });
-        for group in group(candidates.collect(), server) {
-            found.push(self.found(server, group));
-        }
-        found.extend(server.nameless().into_iter().map(|candidate| self.found(server, vec![candidate])));
-        found
+        group(candidates.collect(), server).into_iter().map(|group| self.found(server, group)).collect()
     }
 
     /// Rowsets that were put together for tablets without a superblock.
@@ -230,7 +238,8 @@ impl KuduStore {
         let name = match first.and_then(|block| block.id) {
             Some(id) => format!("{}-block-{id}", short(&server.roots.uuid)),
             None => {
-                let stem = first.and_then(|block| block.place.file.file_stem()?.to_str()).unwrap_or_default();
+                let stem =
+                    first.and_then(|block| block.place.file.path().file_stem()?.to_str()).unwrap_or_default();
                 format!("{stem}-at-{}", first.map_or(0, |block| block.place.offset))
             }
         };
@@ -402,18 +411,22 @@ impl Server {
             roots: Arc::clone(&self.roots),
             blocks: self.blocks.clone(),
             voters: vec![self.roots.uuid.clone()],
+            voters_damage: None,
             witness: Witness::default(),
             metadata_damage: None,
             doubtful_tables: Vec::new(),
+            unplaced: Vec::new(),
+            is_rebuilt: false,
+            salvages: false,
         };
         let tablet = replica.open(LogUse::Ignore, snapshot);
-        KuduTable::new(name.to_string(), vec![tablet], snapshot, LogUse::Ignore)
+        KuduTable::new(name.to_string(), vec![tablet], snapshot, LogUse::Ignore, Parts::default())
     }
 
     fn orphan_file(&self, group: &OrphanGroup) -> Result<DatasetRef> {
-        let block = group.blocks.first().ok_or_else(|| Error::invalid("a group without blocks"))?;
+        let block = group.blocks.first().ok_or_else(|| Error::internal("a group without blocks"))?;
         let place =
-            BlockPlace { file: Arc::from(block.path.as_path()), offset: block.offset, length: block.bytes };
+            BlockPlace { file: Arc::new(block.path.clone()), offset: block.offset, length: block.bytes };
         let source = self.blocks.pool.block(block.block.unwrap_or_default(), &place)?;
         let reader = CFileReader::open_with_options(source, &self.blocks.options)?;
         Ok(Arc::new(reader))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use pilaster_core::dataset::column_index;
-use pilaster_core::{Error, Result};
+use pilaster_core::{CallOption, Error, Result};
 
 use super::options::KuduTableWriterOptions;
 use crate::cfile::{CFileWriterOptions, Compression, Encoding, KuduType, kudu_type, natural_type};
@@ -104,21 +104,21 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<()> {
 
 /// The columns of the primary key: those that were asked for, or the first one.
 fn key_columns(schema: &Schema, options: &KuduTableWriterOptions) -> Result<Vec<usize>> {
-    let how = "name the columns of the primary key with --primary-key";
     if options.primary_key.is_empty() {
         let Some(first) = schema.fields().first() else {
             return Err(Error::invalid("a table without columns"));
         };
         let chosen = options.data_types.get(first.name()).copied();
         let is_key = planned(first.data_type(), chosen, false).is_ok_and(|plan| plan.can_be_key());
-        return match is_key {
-            true => Ok(vec![0]),
-            false => Err(Error::invalid(format!(
-                "the first column, \"{}\" of type {}, cannot be the primary key; {how}",
-                first.name(),
-                first.data_type()
-            ))),
-        };
+        if is_key {
+            return Ok(vec![0]);
+        }
+        let message = format!(
+            "the first column, \"{}\" of type {}, cannot be the primary key; name its columns",
+            first.name(),
+            first.data_type()
+        );
+        return Err(Error::invalid(message).turning_on(CallOption::PrimaryKey));
     }
     let mut keys = Vec::new();
     for name in &options.primary_key {
@@ -361,8 +361,7 @@ mod tests {
         let double = Field::new("x", DataType::Float64, false);
         assert_eq!(
             refused(vec![double.clone(), int("id")], &KuduTableWriterOptions::default()),
-            "the first column, \"x\" of type Float64, cannot be the primary key; name the columns of the primary key \
-             with --primary-key"
+            "the first column, \"x\" of type Float64, cannot be the primary key; name its columns"
         );
         let options = KuduTableWriterOptions::default().with_primary_key(["x"]);
         assert_eq!(refused(vec![double], &options), "column \"x\": DOUBLE cannot be part of the primary key");

@@ -19,7 +19,7 @@ use pilaster_core::{Result, RowRanges};
 use super::key_rows::{KeyColumn, KeyRows};
 use super::rowset::WrittenRowSet;
 use crate::cfile::{CFile, CFileReaderOptions, CellCursor};
-use crate::fs::{FilePool, WrittenBlock};
+use crate::fs::{FilePool, UnreadLog, WrittenBlock};
 
 /// Most runs that are merged at once.
 const FAN_IN: usize = 64;
@@ -45,7 +45,7 @@ impl RunKeys {
 
 /// A key that two runs have, if there is one. Files of keys are put into `scratch`, an empty folder.
 pub(super) fn find_duplicate(mut runs: Vec<RunKeys>, scratch: &Path) -> Result<Option<Vec<u8>>> {
-    let pool = Arc::new(FilePool::new(None));
+    let pool = Arc::new(FilePool::new(None, UnreadLog::default()));
     runs.sort_by(|a, b| a.first.cmp(&b.first));
     let mut group: Vec<RunKeys> = Vec::new();
     let mut last: Vec<u8> = Vec::new();

@@ -6,7 +6,7 @@ use pilaster_core::{Error, Result};
 use crate::cfile::{KuduType, Stored};
 use crate::key::{self, KeyPart};
 
-/// See the module.
+/// The encoded keys of some rows in one buffer.
 #[derive(Debug, Default)]
 pub(super) struct KeyRows {
     bytes: Vec<u8>,
@@ -40,7 +40,7 @@ impl KeyRows {
                 let is_last = index.saturating_add(1) == columns.len();
                 let part = if is_last { KeyPart::Last } else { KeyPart::NotLast };
                 let value =
-                    column.stored.value(row).ok_or_else(|| Error::invalid("a key without a value"))?;
+                    column.stored.value(row).ok_or_else(|| Error::internal("a key without a value"))?;
                 key::encode(column.data_type, value, part, &mut keys.bytes)?;
             }
             keys.ends.push(keys.bytes.len());

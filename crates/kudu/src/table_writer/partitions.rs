@@ -132,7 +132,7 @@ impl Partitions {
                 number.saturating_mul(dimension.buckets.get() as usize).saturating_add(bucket as usize)
             });
             let tablet = range.tablets.get(number).copied();
-            tablets.push(tablet.ok_or_else(|| Error::invalid(format!("no bucket number {number}")))?);
+            tablets.push(tablet.ok_or_else(|| Error::internal(format!("no bucket number {number}")))?);
         }
         Ok(Ok(tablets))
     }

@@ -122,7 +122,7 @@ impl SortedRun {
 
     /// The values of a column in `rows`.
     pub fn values(&self, column: usize, rows: Range<usize>) -> Result<ArrayRef> {
-        let missing = || Error::invalid("rows that are not there");
+        let missing = || Error::internal("rows that are not there");
         let pieces = self.columns.get(column).ok_or_else(missing)?;
         let entries = self.order.get(rows).ok_or_else(missing)?;
         let place = |entry: &Entry| {

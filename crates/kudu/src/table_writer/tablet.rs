@@ -17,7 +17,7 @@ use crate::wal::{FIRST_SEGMENT, FIRST_TERM, first_segment};
 /// `opid_index` of a configuration that no operation of the log made.
 const NO_OPERATION: i64 = -1;
 
-/// See the module.
+/// Takes the rows of one tablet and writes its rowsets.
 #[derive(Debug)]
 pub(super) struct TabletWriter {
     pub id: String,

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::{MutableBuffer, NullBuffer};
 use arrow_schema::DataType;
-use pilaster_core::numbers::number_array;
 use pilaster_core::views::{ByteKind, view_array};
 use pilaster_core::{Error, Result};
 
 use super::array_cell;
 use super::schema::KuduColumn;
-use crate::cfile::Physical;
+use crate::cfile::{Physical, Target, number_values};
 
 /// Cells of one column as an array of the column's type; `None` is null.
 pub(crate) fn to_array(column: &KuduColumn, cells: &[Option<&[u8]>]) -> Result<ArrayRef> {
@@ -38,13 +37,8 @@ pub(super) fn values_to_array(column: &KuduColumn, cells: &[Option<&[u8]>]) -> R
                     None => bytes.extend_zeros(width),
                 }
             }
-            // Integers of 128 bits have no Arrow type of their width.
-            let (decoded, widened) = match data_type {
-                DataType::Decimal256(..) => (DataType::Decimal128(38, 0), true),
-                other => (other, false),
-            };
-            let array = number_array(&decoded, bytes.into(), cells.len(), nulls)?;
-            if widened { Ok(arrow_cast::cast(&array, &column.value_type())?) } else { Ok(array) }
+            let target = Target::new(column.data_type, Some(&data_type))?;
+            number_values(bytes.into(), cells.len(), nulls, &target)
         }
         Physical::Bool => {
             let mut values = Vec::with_capacity(cells.len());

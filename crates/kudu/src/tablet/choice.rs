@@ -13,7 +13,7 @@ use pilaster_core::{Error, Finding, Severity};
 use super::replica::{LogUse, Replica, Tablet, Witness};
 use super::rowset::Snapshot;
 use super::superblock::TabletState;
-use super::table::KuduTable;
+use super::table::{KuduTable, Parts};
 use crate::cfile::Compression;
 use crate::messages::LogEntryPb;
 use crate::wal::{Coverage, Log, Segment, SegmentEnd};
@@ -84,6 +84,10 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
     if let [only] = replicas {
         return Some(only.open(log_use, snapshot));
     }
+    // Where one server no longer says who votes, another does.
+    let replicas: Vec<Replica> = with_voters(replicas);
+    let replicas: Vec<&Replica> = replicas.iter().collect();
+    let replicas = replicas.as_slice();
     let standings: Vec<Standing> = replicas.iter().map(|replica| Standing::of(&replica.log())).collect();
     let witness = witness(replicas, &standings);
     let open =
@@ -123,7 +127,9 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
                 place(furthest.0.last()),
                 furthest.1.server
             );
-            tablet.findings.push(tablet.replica.finding(&Error::corrupt(expected, found)));
+            let out_of_reach = Some(tablet.replica.finding(&Error::corrupt(expected, found)));
+            let replica = replicas.get(chosen)?;
+            tablet = open(replica, Witness { out_of_reach, ..witness.clone() });
         }
     }
     let mut notice = describe(replicas, &standings, &healths, chosen);
@@ -153,6 +159,8 @@ pub(crate) fn open_best(replicas: &[&Replica], log_use: LogUse, snapshot: Snapsh
 
 /// The whole ones of the replicas of a tablet, by server, as they were right after the last operation that all have.
 pub(crate) fn at_common_time(replicas: &[&Replica]) -> Vec<(String, KuduTable)> {
+    let replicas: Vec<Replica> = with_voters(replicas);
+    let replicas: Vec<&Replica> = replicas.iter().collect();
     let standings: Vec<Standing> = replicas.iter().map(|replica| Standing::of(&replica.log())).collect();
     let Some((first, others)) = standings.split_first() else { return Vec::new() };
     let is_common =
@@ -162,16 +170,29 @@ pub(crate) fn at_common_time(replicas: &[&Replica]) -> Vec<(String, KuduTable)> 
         return Vec::new();
     };
     let snapshot = Snapshot::At(timestamp.saturating_add(1));
-    let witness = witness(replicas, &standings);
+    let witness = witness(&replicas, &standings);
     let tablets = replicas.iter().map(|replica| {
         Replica { witness: witness.clone(), ..(*replica).clone() }.open(LogUse::Replay, snapshot)
     });
     let whole = tablets.filter(|tablet| Health::of(tablet) == Health::Whole);
     let table = |tablet: Tablet| {
         let (server, name) = (tablet.server.clone(), tablet.metadata.tablet_id.clone());
-        Some((server, KuduTable::new(name, vec![tablet], snapshot, LogUse::Replay).ok()?))
+        Some((server, KuduTable::new(name, vec![tablet], snapshot, LogUse::Replay, Parts::default()).ok()?))
     };
     whole.filter_map(table).collect()
+}
+
+/// The replicas, each with voters: its own, else those of the one whose log goes furthest of those that say.
+fn with_voters(replicas: &[&Replica]) -> Vec<Replica> {
+    let mut all: Vec<Replica> = replicas.iter().map(|replica| (*replica).clone()).collect();
+    if all.iter().any(|replica| replica.voters.is_empty()) {
+        let known = replicas.iter().filter(|replica| !replica.voters.is_empty());
+        let furthest = known.max_by_key(|replica| Standing::of(&replica.log()).last());
+        let voters = furthest.map(|replica| replica.voters.clone()).unwrap_or_default();
+        let silent = all.iter_mut().filter(|replica| replica.voters.is_empty());
+        silent.for_each(|replica| replica.voters.clone_from(&voters));
+    }
+    all
 }
 
 /// What all logs together say.
@@ -184,6 +205,7 @@ fn witness(replicas: &[&Replica], standings: &[Standing]) -> Witness {
         is_majority: heard.count().saturating_mul(2) > voters.len(),
         committed: standings.iter().filter_map(|standing| standing.committed).max(),
         tail: None,
+        out_of_reach: None,
     }
 }
 

@@ -62,7 +62,7 @@ impl<'a> KeyCells<'a> {
                 let values = data.buffers().first().map(|buffer| buffer.as_slice()).unwrap_or_default();
                 // A wider number of Arrow has the same low bytes.
                 let cell = values.get(start..).and_then(|rest| rest.get(..*width));
-                cell.ok_or_else(|| Error::invalid(format!("no key in row {row}")))?
+                cell.ok_or_else(|| Error::internal(format!("no key in row {row}")))?
             }
         })
     }

@@ -1,13 +1,13 @@
 //! Which tablets a server has: by their superblocks, and by their logs where a superblock is damaged or gone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use pilaster_core::{Error, Finding, Limits, Result};
+use pilaster_core::{Error, Finding, Limits, Location, Result};
 
 use super::lenient;
 use super::superblock::{TabletMetadata, TabletState};
+use super::unread_parts::UnreadPart;
 use crate::fs::{BlockKind, BlockMap, FilePool, FsRoots, Pbc, WantedBlock};
 use crate::wal::read_headers;
 
@@ -25,7 +25,7 @@ pub(crate) struct FoundTablet {
 pub(crate) fn find_tablets(roots: &FsRoots, pool: &FilePool, limits: &Limits) -> Vec<FoundTablet> {
     let mut found: BTreeMap<String, FoundTablet> = BTreeMap::new();
     for folder in roots.folders("tablet-meta") {
-        for (id, path) in tablet_files(&folder) {
+        for (id, path) in tablet_files(&folder, roots) {
             if let Some(tablet) = read_superblock(&id, &path, roots, pool, limits) {
                 let known = found.entry(id).or_insert(tablet);
                 debug_assert_eq!(known.metadata.tablet_id.len(), 32);
@@ -44,13 +44,13 @@ pub(crate) fn find_tablets(roots: &FsRoots, pool: &FilePool, limits: &Limits) ->
 
 fn read_superblock(
     id: &str,
-    path: &Path,
+    path: &Location,
     roots: &FsRoots,
     pool: &FilePool,
     limits: &Limits,
 ) -> Option<FoundTablet> {
-    let name = path.display().to_string();
-    let file = pool.content(path).and_then(|source| Pbc::read_within(source.as_ref(), limits));
+    let name = path.to_string();
+    let file = pool.content(path).and_then(|source| Pbc::first_within(source.as_ref(), limits));
     let error = match file {
         Ok(mut file) => {
             if let Some((_, record)) = file.records.first() {
@@ -104,9 +104,15 @@ fn sound(name: &str, id: &str, record: &Bytes) -> Result<TabletMetadata> {
 /// A tablet of which only a log is left, or an unfinished copy of its superblock.
 fn without_superblock(id: &str, roots: &FsRoots, pool: &FilePool, limits: &Limits) -> Option<FoundTablet> {
     let place = format!("tablet {id}");
-    let damage = Some(Finding::from_error(&Error::corrupt("a superblock", "none"), &place, None));
+    let unread = roots.unread();
+    let hidden = unread.iter().find(|unread| UnreadPart::of(unread, roots) == Some(UnreadPart::Tablets));
+    let damage = match hidden {
+        Some(unread) => unread.finding(),
+        None => Finding::from_error(&Error::corrupt("a superblock", "none"), &place, None),
+    };
+    let damage = Some(damage);
     for path in unfinished_copies(id, roots) {
-        let name = path.display().to_string();
+        let name = path.to_string();
         let record = pool.content(&path).and_then(|source| Pbc::single_within(source.as_ref(), limits));
         if let Ok(metadata) = record.and_then(|record| sound(&name, id, &record)) {
             return Some(FoundTablet { metadata, damage, lacks_rowsets: false });
@@ -125,13 +131,12 @@ fn without_superblock(id: &str, roots: &FsRoots, pool: &FilePool, limits: &Limit
 }
 
 /// `<id>.kudutmp.<letters>`, newest name last: a superblock about to replace the old one.
-fn unfinished_copies(id: &str, roots: &FsRoots) -> Vec<PathBuf> {
+fn unfinished_copies(id: &str, roots: &FsRoots) -> Vec<Location> {
     let folders = roots.folders("tablet-meta").into_iter();
     let mut copies: Vec<_> = folders
-        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
-        .map(|entry| entry.path())
+        .flat_map(|folder| roots.entries(&folder))
         .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = path.name().to_str().unwrap_or_default();
             name.strip_prefix(id).is_some_and(|rest| {
                 rest.starts_with(".kudutmp") || rest.starts_with(".tmp") || rest.starts_with(".bak")
             })
@@ -142,33 +147,31 @@ fn unfinished_copies(id: &str, roots: &FsRoots) -> Vec<PathBuf> {
 }
 
 /// The folder of a tablet's log: what a server was replaying when it died counts more than what it was writing anew.
-pub(super) fn log_folder(id: &str, roots: &FsRoots) -> Option<PathBuf> {
+pub(super) fn log_folder(id: &str, roots: &FsRoots) -> Option<Location> {
     let folders = roots.folders("wals");
-    let recovery = folders.iter().map(|folder| folder.join(format!("{id}.recovery")));
-    let plain = folders.iter().map(|folder| folder.join(id));
-    recovery.chain(plain).find(|folder| folder.is_dir())
+    let recovery = folders.iter().map(|folder| folder.child(format!("{id}.recovery")));
+    let plain = folders.iter().map(|folder| folder.child(id));
+    recovery.chain(plain).find(|folder| roots.is_dir(folder))
 }
 
-fn tablet_files(folder: &Path) -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<_> =
-        entries.filter_map(|entry| Some((tablet_id(entry.file_name().to_str()?)?, entry.path()))).collect();
-    files.sort();
-    files
+fn tablet_files(folder: &Location, roots: &FsRoots) -> Vec<(String, Location)> {
+    let files = roots.entries(folder).into_iter();
+    files.filter_map(|path| Some((tablet_id(path.name().to_str()?)?, path))).collect()
 }
 
-fn logged_tablets(roots: &FsRoots) -> BTreeSet<String> {
+/// Tablets that have a folder of logs.
+pub(crate) fn logged_tablets(roots: &FsRoots) -> BTreeSet<String> {
     let folders = roots.folders("wals").into_iter();
-    let entries = folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
-    entries
-        .filter_map(|entry| {
-            let name = entry.file_name().to_str()?.to_string();
-            tablet_id(name.strip_suffix(".recovery").unwrap_or(&name))
-        })
-        .collect()
+    let logs = folders.flat_map(|folder| roots.entries(&folder));
+    logs.filter_map(|path| {
+        let name = path.name().to_str()?;
+        tablet_id(name.strip_suffix(".recovery").unwrap_or(name))
+    })
+    .collect()
 }
 
-fn tablet_id(name: &str) -> Option<String> {
+/// The id that a file or folder is named after.
+pub(crate) fn tablet_id(name: &str) -> Option<String> {
     (name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| name.to_string())
 }
 

@@ -96,7 +96,7 @@ impl KeyIndex {
             Self::Keys(keys) => {
                 let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
                 let range = index(rows.start)..index(rows.end);
-                let keys = keys.get(range).ok_or_else(|| Error::invalid("rows that are not there"))?;
+                let keys = keys.get(range).ok_or_else(|| Error::internal("rows that are not there"))?;
                 Ok(keys.to_vec())
             }
         }
@@ -111,7 +111,7 @@ impl KeyIndex {
             }
             Self::Keys(_) => {
                 let mut keys = self.keys_of(row..row.saturating_add(1))?;
-                keys.pop().ok_or_else(|| Error::invalid("a row that is not there"))
+                keys.pop().ok_or_else(|| Error::internal("a row that is not there"))
             }
         }
     }

@@ -47,6 +47,16 @@ impl KeyRange {
     }
 }
 
+impl std::fmt::Display for KeyRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bound = |key: &[u8], none: &str| match key {
+            [] => none.to_string(),
+            key => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        };
+        write!(f, "[{}, {})", bound(&self.start, "-∞"), bound(&self.end, "∞"))
+    }
+}
+
 /// The smallest key after `key`.
 fn after(mut key: Vec<u8>) -> Vec<u8> {
     key.push(0);

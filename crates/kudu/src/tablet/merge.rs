@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pilaster_core::merge::{KeyedRows, Merge, Runs, SomeRows};
 use pilaster_core::{Error, LossLog, Result};
 
-/// See the module.
+/// The merged rows of several sources, in batches.
 pub(crate) struct MergedRows {
     merge: Merge,
     batch_size: usize,
@@ -27,7 +27,7 @@ impl MergedRows {
                 // Two rows have the same key: neither can be proven good.
                 let error = Error::corrupt("every key live once", "a key that is live in two rowsets");
                 let Some(losses) = &self.losses else { return Err(error) };
-                losses.record(0..0, None, &error);
+                losses.record_unknown(&error);
                 self.merge.pass_key()?;
                 continue;
             }

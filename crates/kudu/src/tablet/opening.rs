@@ -7,18 +7,19 @@
 //! | anything else, and the log holds every operation since the first | everything from the log; warnings |
 //! | anything else | errors: a scan stops; [`super::salvage`] gives what is left |
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pilaster_core::Error;
 use pilaster_core::verify::{Finding, Severity};
+use pilaster_core::{Error, Location};
 
 use super::replica::{LogUse, Replica, Tablet, Witness};
 use super::rowset::{Damage, DamagedPart, RowSet, Snapshot};
 use super::superblock::{TabletMetadata, TabletState};
+use crate::fs::Unread;
 use crate::messages::op_type;
 use crate::wal::{
-    Coverage, Log, LogReport, MemoryRows, Method, Replay, Segment, SegmentEnd, Uncommitted, read_log,
+    Coverage, Log, LogReport, Losses, MemoryRows, Method, Replay, Segment, SegmentEnd, Uncommitted, read_log,
 };
 
 impl Replica {
@@ -56,7 +57,7 @@ impl Replica {
             } else {
                 errors.extend(damaged);
             }
-            warnings.extend(log_end(&log));
+            let end = log_end(&log);
             if !errors.is_empty()
                 && let Some(whole) = self.whole_log(&log, &coverage, flushed)
             {
@@ -69,9 +70,17 @@ impl Replica {
                 errors.extend(self.undecidable(&whole.report));
                 (played, rowsets) = (whole, Vec::new());
             }
-            warnings.extend(self.left_out(&played.report));
+            played.log_end = end;
+            played.left_out = self.left_out(&played.report);
         }
         errors.extend(self.half_copied());
+        errors.extend(self.witness.out_of_reach.clone());
+        // What could not be read is said once, in these words.
+        let unread = self.unread(log_use);
+        let is_told = |finding: &Finding| unread.iter().any(|unread| unread.covers(finding));
+        errors.retain(|finding| !is_told(finding));
+        warnings.retain(|finding| !is_told(finding));
+        errors.extend(unread.iter().map(Unread::finding));
         errors.extend(warnings);
         self.tablet(rowsets, played, errors)
     }
@@ -105,7 +114,7 @@ impl Replica {
 
     /// The log, as far as it can be read, with what others know to follow it.
     pub fn log(&self) -> Log {
-        let read = |folder: PathBuf| read_log(&folder, &self.blocks.pool, self.limits());
+        let read = |folder: Location| read_log(&folder, &self.blocks.pool, self.limits());
         let mut log = self.log_folder().map(read).unwrap_or_default();
         if let Some(tail) = &self.witness.tail {
             let last = log.segments.last().map_or(0, |segment| segment.sequence);
@@ -127,6 +136,10 @@ impl Replica {
             _ => Uncommitted::Leave,
         };
         let mut replay = Replay::new(metadata, rowsets, method);
+        if self.salvages && method == Method::ByTime {
+            let knows_stores = self.metadata_damage.is_none() && Coverage::of(log).is_unbroken();
+            replay = replay.over_losses(if knows_stores { Losses::Rows } else { Losses::Operations });
+        }
         replay.play(log, uncommitted);
         let findings = std::mem::take(&mut replay.report.findings);
         let (warnings, errors) =
@@ -134,9 +147,12 @@ impl Replica {
         Played {
             schema: replay.newer_schema.take(),
             memory: std::mem::take(&mut replay.rows),
+            unsure: std::mem::take(&mut replay.unsure),
+            deleted: std::mem::take(&mut replay.deleted),
             report: replay.report,
             warnings,
             errors,
+            ..Played::default()
         }
     }
 
@@ -162,7 +178,19 @@ impl Replica {
         if self.metadata_damage.is_some() && played.schema.is_none() {
             played.schema = Some((metadata.schema, metadata.schema_version));
         }
-        played.errors.is_empty().then_some(played)
+        (played.errors.is_empty() && self.has_made_all(&played.report)).then_some(played)
+    }
+
+    /// Whether a log can have made the rows on disk. One that a tool began has operation 1 too and knows nothing of rows that were
+    /// there before; a superblock that is lost says of no row that it was not.
+    fn has_made_all(&self, report: &LogReport) -> bool {
+        if self.metadata_damage.is_some() {
+            return report.inserted > 0;
+        }
+        let (rowsets, _) = self.open_rowsets();
+        let unopened = self.metadata.rowsets.len().saturating_sub(rowsets.len()) as u64;
+        let rows = rowsets.iter().map(|rowset| rowset.rows).fold(unopened, u64::saturating_add);
+        rows <= report.inserted
     }
 
     pub(super) fn tablet(
@@ -184,6 +212,8 @@ impl Replica {
             memory: Arc::new(played.memory),
             log: played.report,
             findings,
+            log_end: played.log_end,
+            left_out: played.left_out,
             replica: self.clone(),
         }
     }
@@ -219,16 +249,17 @@ impl Replica {
     }
 
     /// A tablet in use always has a log.
-    pub(super) fn missing_log(&self, log: &Log) -> Option<Finding> {
+    pub(crate) fn missing_log(&self, log: &Log) -> Option<Finding> {
         let is_used = matches!(self.metadata.state, TabletState::Ready | TabletState::Unknown);
-        let is_missing = log.segments.is_empty() && log.findings.is_empty();
+        let is_missing =
+            log.segments.is_empty() && log.findings.is_empty() && self.unread(LogUse::Replay).is_empty();
         (is_used && is_missing)
             .then(|| self.finding(&Error::corrupt("a log", "none: what was not flushed is lost")))
     }
 
     /// What is flushed was in the log first, so a log that ends before it has lost its end. Transactions are flushed with the
     /// time of their commit, which no operation has.
-    fn log_behind(&self, coverage: &Coverage, flushed: u64) -> Option<Finding> {
+    pub(super) fn log_behind(&self, coverage: &Coverage, flushed: u64) -> Option<Finding> {
         let is_behind = coverage.last_timestamp < flushed && coverage.first.is_some();
         (is_behind && self.metadata.transactions.is_empty()).then(|| {
             let found = format!("its end at {}", coverage.last_timestamp);
@@ -237,10 +268,12 @@ impl Replica {
     }
 
     fn voters_finding(&self) -> Vec<Finding> {
-        let missing = self.voters.is_empty().then(|| {
-            as_warning(
-                self.finding(&Error::corrupt("consensus-meta with the voters", "none that can be read")),
-            )
+        let missing = (self.voters.is_empty() && self.unread(LogUse::Replay).is_empty()).then(|| {
+            let mut found = "none that can be read".to_string();
+            if let Some(damage) = &self.voters_damage {
+                found.push_str(&format!(" ({damage})"));
+            }
+            as_warning(self.finding(&Error::corrupt("consensus-meta with the voters", found)))
         });
         missing.into_iter().collect()
     }
@@ -252,15 +285,10 @@ impl Replica {
         Some(self.finding(&Error::corrupt("a COMMIT for every operation", found)))
     }
 
-    /// Operations that only other replicas can decide.
-    fn left_out(&self, report: &LogReport) -> Option<Finding> {
+    /// How many operations only other replicas can decide.
+    fn left_out(&self, report: &LogReport) -> u64 {
         let is_open = self.voters.len() > 1 && !self.witness.is_majority;
-        let (first, last) = (report.uncommitted.first()?, report.uncommitted.last().filter(|_| is_open)?);
-        Some(as_warning(self.finding(&Error::invalid(format!(
-            "{} operations (index {first} to {last}) were replicated but not committed; {} voters decide and the logs of most are not here, so they are left out",
-            report.uncommitted.len(),
-            self.voters.len()
-        )))))
+        if is_open { report.uncommitted.len() as u64 } else { 0 }
     }
 }
 
@@ -270,9 +298,15 @@ pub(super) struct Played {
     /// The newest schema and its version, if the superblock does not have it.
     pub schema: Option<(super::schema::KuduSchema, u32)>,
     pub memory: MemoryRows,
+    /// Keys of rows in `memory` that may lack cells of rows nobody has.
+    pub unsure: BTreeSet<Vec<u8>>,
+    /// Keys of rows that nobody has and the log deleted, and when.
+    pub deleted: BTreeMap<Vec<u8>, u64>,
     pub report: LogReport,
     pub warnings: Vec<Finding>,
     pub errors: Vec<Finding>,
+    pub log_end: Option<Finding>,
+    pub left_out: u64,
 }
 
 pub(super) fn as_warning(mut finding: Finding) -> Finding {
@@ -286,16 +320,16 @@ pub(crate) fn log_damage(log: &Log) -> Vec<Finding> {
     log.findings.iter().chain(segments).cloned().collect()
 }
 
-fn has_alterations(log: &Log) -> bool {
+pub(super) fn has_alterations(log: &Log) -> bool {
     let entries = log.segments.iter().flat_map(|segment| &segment.entries);
     let mut replicates = entries.filter_map(|(_, entry)| entry.replicate.as_ref());
     replicates.any(|message| message.op_type == Some(op_type::ALTER_SCHEMA))
 }
 
 /// A log that does not end as a server leaves it may have lost its end. Nothing proves it, so this is a warning.
-pub(super) fn log_end(log: &Log) -> Option<Finding> {
+fn log_end(log: &Log) -> Option<Finding> {
     let last = log.segments.last()?;
-    let path = last.path.display().to_string();
+    let path = last.path.to_string();
     let end = last.entries.last().map_or(0, |(offset, _)| *offset);
     let (offset, found) = match last.end {
         SegmentEnd::Torn(at) => (at, "an entry that was cut off"),

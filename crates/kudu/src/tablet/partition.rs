@@ -39,7 +39,7 @@ impl Partition {
 
 impl Partition {
     /// The keys of the range columns that it holds.
-    fn range_keys(&self) -> KeyRange {
+    pub(super) fn range_keys(&self) -> KeyRange {
         let buckets: Vec<u8> = self.hash_buckets.iter().flat_map(|bucket| bucket.to_be_bytes()).collect();
         let range_of = |key: &[u8]| key.strip_prefix(buckets.as_slice()).unwrap_or_default().to_vec();
         KeyRange { start: range_of(&self.start), end: range_of(&self.end) }
@@ -77,6 +77,27 @@ impl PartitionSchema {
             hashes: hashes.collect::<Option<_>>().unwrap_or_default(),
             range: range.unwrap_or_default().unwrap_or_default(),
         }
+    }
+
+    /// Whether rows are dealt by ranges too.
+    pub fn has_ranges(&self) -> bool {
+        !self.range.is_empty()
+    }
+
+    /// How many buckets each hash dimension of a tablet's range has, at least: which of several hash schemas is that of the
+    /// range is told only by the buckets that are there. `None` if nothing is known.
+    pub fn least_buckets(&self, partition: &Partition) -> Option<Vec<i32>> {
+        let counts = self.hashes.iter().map(|dimensions| {
+            let counts = dimensions.iter().map(|dimension| i32::try_from(dimension.buckets.get()).ok());
+            counts.collect::<Option<Vec<i32>>>()
+        });
+        let fits = |counts: &Vec<i32>| {
+            let mut pairs = counts.iter().zip(&partition.hash_buckets);
+            counts.len() == partition.hash_buckets.len() && pairs.all(|(count, bucket)| bucket < count)
+        };
+        counts.flatten().filter(fits).reduce(|least, other| {
+            least.iter().zip(other).map(|(count, other)| (*count).min(other)).collect()
+        })
     }
 
     /// Whether a tablet may hold a row that matches; `schema` is that of the predicate.
@@ -132,17 +153,23 @@ fn columns_of<'a>(ids: &[i32], schema: &'a KuduSchema) -> Option<Vec<(usize, &'a
 
 impl std::fmt::Display for Partition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bound = |key: &[u8], none: &str| {
-            if key.is_empty() {
-                none.to_string()
-            } else {
-                key.iter().map(|byte| format!("{byte:02x}")).collect()
-            }
-        };
         if !self.hash_buckets.is_empty() {
             let buckets: Vec<_> = self.hash_buckets.iter().map(ToString::to_string).collect();
             write!(f, "hash {} ", buckets.join(","))?;
         }
-        write!(f, "[{}, {})", bound(&self.start, "-∞"), bound(&self.end, "∞"))
+        KeyRange { start: self.start.clone(), end: self.end.clone() }.fmt(f)
+    }
+}
+
+#[cfg(test)]
+impl PartitionSchema {
+    /// Hash schemas with so many buckets.
+    pub fn of_buckets(schemas: &[&[i32]], has_ranges: bool) -> Self {
+        let dimension = |count: &i32| {
+            let buckets = NonZeroU32::new(u32::try_from(*count).unwrap()).unwrap();
+            HashDimension { columns: vec![0], buckets, seed: 0 }
+        };
+        let hashes = schemas.iter().map(|counts| counts.iter().map(dimension).collect());
+        Self { hashes: hashes.collect(), range: if has_ranges { vec![0] } else { Vec::new() } }
     }
 }

@@ -18,19 +18,15 @@ impl RowSet {
     pub fn probe(&mut self, schema: &KuduSchema, needs_undo: bool) -> Vec<LostRows> {
         let mut losses = Vec::new();
         for column in &schema.columns {
-            let lost = |(rows, error): (Range<u64>, Error)| LostRows {
-                rows,
-                column: Some(column.name.clone()),
-                reason: error.to_string(),
+            let lost = |(rows, error): (Range<u64>, Error)| {
+                LostRows::at(rows, error.to_string()).of_column(column.name.clone())
             };
             losses.extend(self.probe_column(column).into_iter().map(lost));
         }
         let undo = self.undo.iter().filter(|_| needs_undo);
         let deltas = self.redo.iter().chain(undo).flat_map(|delta| delta.damaged_rows());
-        let lost = |(rows, error): (Range<u64>, Error)| LostRows {
-            rows: rows.start..rows.end.min(self.rows),
-            column: None,
-            reason: error.to_string(),
+        let lost = |(rows, error): (Range<u64>, Error)| {
+            LostRows::at(rows.start..rows.end.min(self.rows), error.to_string())
         };
         losses.extend(deltas.map(lost));
         // Keys can be made again from their columns.
@@ -39,8 +35,7 @@ impl RowSet {
             && let Err(error) = self.make_key_index(schema)
             && losses.is_empty()
         {
-            let reason = error.to_string();
-            losses.push(LostRows { rows: 0..self.rows, column: None, reason });
+            losses.push(LostRows::at(0..self.rows, error.to_string()));
         }
         self.is_tolerant = true;
         losses

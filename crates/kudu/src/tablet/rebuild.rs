@@ -2,12 +2,13 @@
 //!
 //! A flush writes a rowset in one go: its columns in schema order, then the bloom filter, then the index of a compound
 //! key, then the UNDO deltas, with ids one after the other and as many rows in each column. Deltas flushed later come
-//! anywhere behind. What breaks the pattern is left out: a rowset put together wrongly would be worse than none.
+//! anywhere behind. What breaks the pattern is left out: a rowset put together wrongly would be worse than none. To which
+//! tablet it belongs is for [`super::ownership`] to prove.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pilaster_core::{Finding, Result, Severity, SourceRef};
+use pilaster_core::{Result, SourceRef};
 
 use super::change::{ChangeKind, ChangeList};
 use super::delta::DeltaFile;
@@ -22,43 +23,77 @@ use crate::fs::{BlockMap, FilePool};
 struct Group {
     rowset: RowSetMetadata,
     rows: u64,
+    /// Its last block.
+    last: u64,
 }
 
-/// Rowsets of a tablet with this schema, out of blocks that are not `claimed`; what is used is claimed.
+/// Blocks of columns that follow each other and have as many rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockRun {
+    pub first: u64,
+    pub last: u64,
+    pub rows: u64,
+}
+
+/// The upper bits of a block's id name its folder where blocks are files.
+const NUMBER_BITS: u64 = (1 << 48) - 1;
+
+/// Whether a server made a block right after another.
+fn follows(id: u64, before: u64) -> bool {
+    (before & NUMBER_BITS).checked_add(1) == Some(id & NUMBER_BITS)
+}
+
+/// Rowsets of a tablet with this schema, out of blocks that are not `claimed`.
 pub(crate) fn rebuild_rowsets(
     schema: &KuduSchema,
-    claimed: &mut HashSet<u64>,
+    claimed: &HashSet<u64>,
     map: &BlockMap,
     pool: &FilePool,
-) -> (Vec<RowSetMetadata>, Vec<Finding>) {
-    let mut ids: Vec<_> = map.places.keys().copied().filter(|id| !claimed.contains(id)).collect();
-    ids.sort_unstable();
-    let (mut groups, mut findings): (Vec<Group>, _) = (Vec::new(), Vec::new());
-    for id in ids {
+) -> Vec<RowSetMetadata> {
+    let mut groups: Vec<Group> = Vec::new();
+    for id in unclaimed(claimed, map) {
         let Some(place) = map.places.get(&id) else { continue };
         // Writers that give up leave a header without a footer.
         let Ok(file) = pool.block(id, place).and_then(CFileReader::open) else { continue };
         let is_used = match file.kind() {
-            CFileKind::Delta => add_delta(id, &mut groups, schema, map, pool),
-            _ => Ok(add_file(id, file.metadata(), file.kind(), &mut groups, schema)),
+            CFileKind::Delta => add_delta(id, &mut groups, schema),
+            _ => add_file(id, file.metadata(), file.kind(), &mut groups, schema),
         };
-        match is_used {
-            Ok(true) => {
-                claimed.insert(id);
-            }
-            Ok(false) => findings.push(Finding {
-                severity: Severity::Warning,
-                path: Arc::from(place.file.display().to_string()),
-                offset: place.offset,
-                part: "block".into(),
-                message: format!("block {id} fits no rowset that could be put together"),
-                rows: None,
-            }),
-            Err(error) => findings.push(Finding::from_error(&error, &format!("block {id}"), None)),
+        if let Some(group) = groups.last_mut().filter(|_| is_used) {
+            group.last = id;
         }
     }
-    let whole = groups.into_iter().filter(|group| group.is_whole(schema));
-    (whole.map(|group| group.rowset).collect(), findings)
+    groups.into_iter().filter(|group| group.is_whole(schema)).map(|group| group.rowset).collect()
+}
+
+/// Columns that no superblock names and no proof places, if a table with this schema may have them.
+pub(crate) fn unplaced_columns(
+    schema: &KuduSchema,
+    claimed: &HashSet<u64>,
+    map: &BlockMap,
+    pool: &FilePool,
+) -> Vec<BlockRun> {
+    let mut runs: Vec<BlockRun> = Vec::new();
+    for id in unclaimed(claimed, map) {
+        let Some(place) = map.places.get(&id) else { continue };
+        let Ok(file) = pool.block(id, place).and_then(CFileReader::open) else { continue };
+        let metadata = file.metadata();
+        if file.kind() == CFileKind::Delta || !schema.columns.iter().any(|column| fits(column, metadata)) {
+            continue;
+        }
+        match runs.last_mut().filter(|run| follows(id, run.last) && run.rows == metadata.num_values) {
+            Some(run) => run.last = id,
+            None => runs.push(BlockRun { first: id, last: id, rows: metadata.num_values }),
+        }
+    }
+    runs
+}
+
+/// Blocks that nobody claims, in the order in which they were made.
+fn unclaimed(claimed: &HashSet<u64>, map: &BlockMap) -> Vec<u64> {
+    let mut ids: Vec<_> = map.places.keys().copied().filter(|id| !claimed.contains(id)).collect();
+    ids.sort_unstable_by_key(|id| (id & NUMBER_BITS, *id));
+    ids
 }
 
 impl Group {
@@ -81,7 +116,7 @@ fn add_file(
     groups: &mut Vec<Group>,
     schema: &KuduSchema,
 ) -> bool {
-    let last = groups.last_mut();
+    let last = groups.last_mut().filter(|group| follows(id, group.last));
     if kind == CFileKind::Bloom {
         let slot = last.filter(|group| group.is_whole(schema)).map(|group| &mut group.rowset.bloom);
         return slot.is_some_and(|slot| slot.replace(id).is_none());
@@ -91,7 +126,10 @@ fn add_file(
         let group = last.filter(|group| is_index && group.is_whole(schema) && group.rows == file.num_values);
         return group.is_some_and(|group| group.rowset.adhoc_index.replace(id).is_none());
     }
+    // Another rowset with as many rows begins with its own smallest key.
+    let begins = file.pair(MIN_KEY).is_some();
     if let Some(group) = last
+        && !begins
         && group.rows == file.num_values
         && let Some(column) = schema.columns.get(group.rowset.columns.len())
         && fits(column, file)
@@ -108,13 +146,12 @@ fn add_file(
         columns: vec![(first.id.unwrap_or(-1), id)],
         ..RowSetMetadata::default()
     };
-    groups.push(Group { rowset, rows: file.num_values });
+    groups.push(Group { rowset, rows: file.num_values, last: id });
     true
 }
 
 /// Which way a delta file leads, as its entries show.
 struct Direction {
-    last_row: u64,
     /// Whether the changes of some row go back in time.
     is_undo: bool,
     only_deletes: bool,
@@ -123,10 +160,9 @@ struct Direction {
 impl Direction {
     fn of(source: SourceRef, options: &CFileReaderOptions) -> Result<Self> {
         let file = Arc::new(DeltaFile::open(source, options)?);
-        let mut direction = Self { last_row: 0, is_undo: false, only_deletes: true };
+        let mut direction = Self { is_undo: false, only_deletes: true };
         let mut before: Option<(u64, u64)> = None;
         file.cursor().for_each(0..u64::MAX, |row, timestamp, list| {
-            direction.last_row = row;
             direction.only_deletes &= ChangeList::parse(list)?.kind == ChangeKind::Delete;
             direction.is_undo |= before.is_some_and(|(r, t)| r == row && t > timestamp);
             before = Some((row, timestamp));
@@ -169,37 +205,17 @@ pub(crate) fn key_columns(
     })
 }
 
-/// Adds a delta file to the group it follows, or to the only one whose rows it can be of.
-fn add_delta(
-    id: u64,
-    groups: &mut [Group],
-    schema: &KuduSchema,
-    map: &BlockMap,
-    pool: &FilePool,
-) -> Result<bool> {
-    let Some(place) = map.places.get(&id) else { return Ok(false) };
-    let Direction { last_row, is_undo, only_deletes } =
-        Direction::of(pool.block(id, place)?, &CFileReaderOptions::default())?;
-    let whole: Vec<_> = (0..groups.len())
-        .filter(|&index| groups.get(index).is_some_and(|g| g.is_whole(schema) && last_row < g.rows))
-        .collect();
-    // The first delta behind the blocks of a flush is what takes its inserts back.
-    let newest = groups.len().checked_sub(1).filter(|newest| whole.contains(newest));
-    let follows = newest.and_then(|index| groups.get(index)).is_some_and(|group| {
-        group.rowset.undo_deltas.is_empty()
-            && group.rowset.redo_deltas.is_empty()
-            && (only_deletes || is_undo)
-    });
-    let target = match (newest.filter(|_| follows), whole.as_slice()) {
-        (Some(newest), _) => Some(newest),
-        (None, [only]) => Some(*only),
-        (None, _) => None,
-    };
-    let Some(group) = target.and_then(|index| groups.get_mut(index)) else { return Ok(false) };
-    if follows || is_undo {
-        group.rowset.undo_deltas.insert(0, id);
-    } else {
-        group.rowset.redo_deltas.push(id);
+/// Adds a delta file right behind the blocks of a flush: first what takes its inserts back, then what it deleted again.
+fn add_delta(id: u64, groups: &mut [Group], schema: &KuduSchema) -> bool {
+    let last = groups.last_mut().filter(|group| follows(id, group.last) && group.is_whole(schema));
+    let Some(Group { rowset, .. }) = last else { return false };
+    if rowset.undo_deltas.is_empty() {
+        rowset.undo_deltas.push(id);
+        return true;
     }
-    Ok(true)
+    let is_free = rowset.redo_deltas.is_empty();
+    if is_free {
+        rowset.redo_deltas.push(id);
+    }
+    is_free
 }

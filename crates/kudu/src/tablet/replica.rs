@@ -1,9 +1,8 @@
 //! One replica of a tablet: what a server's disks say about it.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilaster_core::{Finding, Limits, Result, Severity};
+use pilaster_core::{Error, Finding, Limits, Location, LostRows, Result, Severity};
 
 use super::found::log_folder;
 use super::rowset::{Blocks, RowSet};
@@ -22,12 +21,20 @@ pub(crate) struct Replica {
     pub blocks: Blocks,
     /// Uuids of the voters; none if nobody says.
     pub voters: Vec<String>,
+    /// Why the list of the voters cannot be read, if it is there.
+    pub voters_damage: Option<Error>,
     /// What the logs of other replicas say.
     pub witness: Witness,
     /// What is wrong with the superblock, if `metadata` is not what it said.
     pub metadata_damage: Option<Finding>,
     /// Tables it may belong to, if nothing says to which.
     pub doubtful_tables: Vec<String>,
+    /// Rowsets that nothing proves to be its own, if nobody says which are.
+    pub unplaced: Vec<LostRows>,
+    /// Whether its rowsets were put together from blocks that no superblock names.
+    pub is_rebuilt: bool,
+    /// Whether it is read for what is left of it.
+    pub salvages: bool,
 }
 
 /// What the logs of other replicas of a tablet add to one's own.
@@ -39,6 +46,8 @@ pub(crate) struct Witness {
     pub committed: Option<i64>,
     /// Operations that follow the last one of the replica's own log.
     pub tail: Option<Arc<Segment>>,
+    /// What is wrong if operations that another replica has are in no log any more.
+    pub out_of_reach: Option<Finding>,
 }
 
 /// Whether the log is read.
@@ -64,12 +73,16 @@ pub(crate) struct Tablet {
     pub log: LogReport,
     /// What is wrong: errors if rows are missing, else warnings.
     pub findings: Vec<Finding>,
+    /// How its log ends, if not as a server leaves it.
+    pub log_end: Option<Finding>,
+    /// Operations that only other replicas can decide, and that are left out.
+    pub left_out: u64,
     /// What it was opened from.
     pub replica: Replica,
 }
 
 impl Replica {
-    pub fn log_folder(&self) -> Option<PathBuf> {
+    pub fn log_folder(&self) -> Option<Location> {
         log_folder(&self.metadata.tablet_id, &self.roots)
     }
 
@@ -84,7 +97,7 @@ impl Replica {
         self.block_ids().filter(|id| !self.blocks.map.places.contains_key(id)).count()
     }
 
-    fn block_ids(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(super) fn block_ids(&self) -> impl Iterator<Item = u64> + '_ {
         self.metadata.rowsets.iter().flat_map(RowSetMetadata::block_ids)
     }
 
@@ -113,9 +126,14 @@ impl Tablet {
     }
 }
 
-/// Uuids of the voters of a tablet; none if nobody says.
-pub(crate) fn voters(roots: &FsRoots, tablet: &str, pool: &FilePool, limits: &Limits) -> Vec<String> {
-    let read = |path: &Path| -> Result<Vec<String>> {
+/// Uuids of the voters of a tablet; none if nobody says, with what is wrong with the list that should.
+pub(crate) fn voters(
+    roots: &FsRoots,
+    tablet: &str,
+    pool: &FilePool,
+    limits: &Limits,
+) -> (Vec<String>, Option<Error>) {
+    let read = |path: &Location| -> Result<Vec<String>> {
         let source = pool.content(path)?;
         let message: ConsensusMetadataPb =
             messages::parse(&Pbc::single_within(source.as_ref(), limits)?, "ConsensusMetadataPB")?;
@@ -124,6 +142,13 @@ pub(crate) fn voters(roots: &FsRoots, tablet: &str, pool: &FilePool, limits: &Li
         let uuid = |peer: RaftPeerPb| peer.permanent_uuid.unwrap_or_default();
         Ok(voters.map(|peer| String::from_utf8_lossy(&uuid(peer)).into_owned()).collect())
     };
-    let paths = roots.folders("consensus-meta").into_iter().map(|folder| folder.join(tablet));
-    paths.filter(|path| path.is_file()).find_map(|path| read(&path).ok()).unwrap_or_default()
+    let paths = roots.folders("consensus-meta").into_iter().map(|folder| folder.child(tablet));
+    let mut damage = None;
+    for path in paths.filter(|path| roots.is_file(path)) {
+        match read(&path) {
+            Ok(voters) => return (voters, None),
+            Err(error) => damage = damage.or(Some(path.blame(error))),
+        }
+    }
+    (Vec::new(), damage)
 }

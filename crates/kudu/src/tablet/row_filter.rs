@@ -11,7 +11,7 @@ use pilaster_core::{Predicate, Result};
 
 use super::schema::KuduColumn;
 
-/// See the module.
+/// A predicate bound to the columns it reads.
 #[derive(Debug, Clone)]
 pub(crate) struct RowFilter {
     predicate: Predicate,

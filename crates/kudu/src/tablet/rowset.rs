@@ -43,12 +43,12 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     fn source(&self, id: u64) -> Result<pilaster_core::SourceRef> {
-        let place = self
-            .map
-            .places
-            .get(&id)
-            .ok_or_else(|| Error::corrupt(format!("block {id}"), "no container that holds it"))?;
-        self.pool.block(id, place)
+        match (self.map.places.get(&id), &self.map.unread) {
+            (Some(place), _) => self.pool.block(id, place),
+            (None, None) => Err(Error::corrupt(format!("block {id}"), "no container that holds it")),
+            (None, Some(unread)) => Err(Error::corrupt(format!("block {id}"), "what cannot be looked at")
+                .at(&unread.to_string(), 0, "block")),
+        }
     }
 
     /// The block, if it is sure that this is it.

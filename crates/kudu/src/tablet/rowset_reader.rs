@@ -38,7 +38,7 @@ impl ReadAhead {
     }
 }
 
-/// See the module.
+/// Reads a rowset at one point in time.
 #[derive(Debug)]
 pub(crate) struct RowSetReader {
     rowset: Arc<RowSet>,

@@ -15,6 +15,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
 use pilaster_core::{Dataset, Predicate, RowRanges, Scan, col, lit};
+use pilaster_testing::needs;
 use proptest::prelude::*;
 
 use self::made::{MadeServer, Partition};
@@ -389,16 +390,10 @@ fn a_key_reads_only_tablets_that_can_hold_it() {
     assert_eq!((count, touched.len()), (0, 0));
 }
 
+#[needs(goldens = "kudu")]
 #[test]
 fn the_bloom_file_of_a_real_rowset_answers_for_keys_that_are_not_there() {
-    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let goldens = std::env::var_os("PILASTER_GOLDENS");
-    let goldens = goldens.map_or_else(|| workspace.join("../shared/goldens"), std::path::PathBuf::from);
-    let folder = goldens.join("kudu/file-bm/fs");
-    if !folder.is_dir() {
-        eprintln!("SKIPPED: no golden files in {}; set PILASTER_GOLDENS", goldens.display());
-        return;
-    }
+    let folder = pilaster_testing::goldens("kudu").join("file-bm/fs");
     let store = KuduStore::open(&[folder], KuduStoreOptions::default()).unwrap();
     let (mut asked, mut passed) = (0, 0);
     for table in store.tables() {

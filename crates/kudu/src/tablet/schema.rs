@@ -132,10 +132,10 @@ impl KuduColumn {
     pub(crate) fn value_type(&self) -> DataType {
         match self.data_type {
             KuduType::Decimal32 if self.precision > 0 => {
-                DataType::Decimal32(self.precision.min(9), self.scale)
+                DataType::Decimal128(self.precision.min(9), self.scale)
             }
             KuduType::Decimal64 if self.precision > 0 => {
-                DataType::Decimal64(self.precision.min(18), self.scale)
+                DataType::Decimal128(self.precision.min(18), self.scale)
             }
             KuduType::Decimal128 if self.precision > 0 => {
                 DataType::Decimal128(self.precision.min(38), self.scale)

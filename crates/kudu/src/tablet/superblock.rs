@@ -13,6 +13,9 @@ const PART: &str = "tablet superblock";
 /// Days of history Kudu keeps unless a table says otherwise.
 const DEFAULT_HISTORY_SECONDS: u64 = 7 * 24 * 3600;
 
+/// The servers' own table of the states of transactions.
+const TRANSACTIONS_TABLE: &str = "kudu_system.kudu_transactions";
+const TRANSACTIONS_COLUMNS: [&str; 4] = ["txn_id", "entry_type", "identifier", "metadata"];
 /// The only tablet of a master: the system catalog.
 const CATALOG_TABLET: &str = "00000000000000000000000000000000";
 
@@ -106,6 +109,8 @@ pub struct TabletMetadata {
     /// How long old values are kept.
     pub history_seconds: u64,
     pub(crate) transactions: HashMap<i64, TransactionState>,
+    /// Blocks that are garbage, to be deleted.
+    pub(crate) orphaned: Vec<u64>,
 }
 
 impl TabletMetadata {
@@ -130,6 +135,7 @@ impl TabletMetadata {
             rowsets: Vec::new(),
             history_seconds: DEFAULT_HISTORY_SECONDS,
             transactions: HashMap::new(),
+            orphaned: Vec::new(),
         }
     }
 
@@ -138,10 +144,15 @@ impl TabletMetadata {
         self.tablet_id == CATALOG_TABLET
     }
 
-    /// The system catalog declares messages and numbers as text.
+    /// The system catalog declares messages and numbers as text, the table of transactions messages.
     pub(super) fn mark_catalog(&mut self) {
-        if self.is_catalog() {
-            self.schema.columns.iter_mut().for_each(|column| column.is_opaque = true);
+        let is_catalog = self.is_catalog();
+        // Where its name is lost, its columns tell.
+        let names = self.schema.columns.iter().map(|column| column.name.as_str());
+        let has_messages = self.table_name == TRANSACTIONS_TABLE
+            || self.table_name == Self::name_for(&self.tablet_id) && names.eq(TRANSACTIONS_COLUMNS);
+        for column in &mut self.schema.columns {
+            column.is_opaque = is_catalog || has_messages && column.name == "metadata";
         }
     }
 
@@ -197,6 +208,7 @@ impl TabletMetadata {
                 .and_then(|age| u64::try_from(age).ok())
                 .unwrap_or(DEFAULT_HISTORY_SECONDS),
             transactions: transactions.collect(),
+            orphaned: message.orphaned_blocks.iter().filter_map(|block| block.id).collect(),
         };
         metadata.mark_catalog();
         Ok(metadata)

@@ -1,13 +1,14 @@
 //! A table as a dataset: its tablets in partition order.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, LostRows, OnDamage, Predicate, Progress, Result, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    Absence, BatchReader, Dataset, Error, Finding, LostRows, OnDamage, Predicate, Progress, Result, Scan,
+    ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
 use super::key_range::{KeyRange, key_ranges};
@@ -16,6 +17,7 @@ use super::rowset::Snapshot;
 use super::schema::KuduSchema;
 use super::table_scan::TableScan;
 use super::units::{Unit, units};
+use crate::fs::Unread;
 
 /// A Kudu table, from the disks of its servers.
 #[derive(Debug, Clone)]
@@ -29,12 +31,24 @@ struct Inner {
     tablets: Vec<Tablet>,
     snapshot: Snapshot,
     log: LogUse,
+    parts: Parts,
     /// Everything, in order.
     units: Vec<TabletUnit>,
     /// Everything, cut into what threads divide among themselves.
     splits: OnceLock<Vec<TabletUnit>>,
     /// What a tolerant scan reads instead, made when one is first asked for.
     salvaged: OnceLock<Salvage>,
+}
+
+/// Which parts of a table are here, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parts {
+    /// Folders and files that could not be read and may hold some of its rows.
+    pub unread: Vec<Unread>,
+    /// Tablets that must exist and are not here, in words.
+    pub missing: Vec<String>,
+    /// What may be odd about what is here.
+    pub notes: Vec<Finding>,
 }
 
 /// A unit, and the number of its tablet.
@@ -49,6 +63,8 @@ struct TabletUnit {
 struct Salvage {
     tablets: Vec<Tablet>,
     losses: Vec<LostRows>,
+    /// Rows that may be older than their latest state, or deleted since.
+    unproven: Vec<Tablet>,
 }
 
 impl KuduTable {
@@ -57,6 +73,7 @@ impl KuduTable {
         mut tablets: Vec<Tablet>,
         snapshot: Snapshot,
         log: LogUse,
+        parts: Parts,
     ) -> Result<Self> {
         tablets.sort_by(|a, b| a.metadata.partition.start.cmp(&b.metadata.partition.start));
         // A tablet that may not be of this table has no say.
@@ -67,7 +84,18 @@ impl KuduTable {
         let units = all_units(&tablets);
         let arrow = schema.to_arrow();
         let (splits, salvaged) = (OnceLock::new(), OnceLock::new());
-        Ok(Self(Arc::new(Inner { name, arrow, schema, tablets, snapshot, log, units, splits, salvaged })))
+        Ok(Self(Arc::new(Inner {
+            name,
+            arrow,
+            schema,
+            tablets,
+            snapshot,
+            log,
+            parts,
+            units,
+            splits,
+            salvaged,
+        })))
     }
 
     /// Columns with their ids and defaults.
@@ -82,14 +110,14 @@ impl KuduTable {
         drop((inner.units, inner.splits));
         let mut tablets = inner.tablets;
         change(&mut tablets);
-        Self::new(inner.name, tablets, inner.snapshot, inner.log)
+        Self::new(inner.name, tablets, inner.snapshot, inner.log, inner.parts)
     }
 
     /// The same table at another time.
     #[cfg(test)]
     pub(super) fn at(self, snapshot: Snapshot) -> Result<Self> {
         let inner = Arc::into_inner(self.0).ok_or_else(|| Error::invalid("a table in use"))?;
-        Self::new(inner.name, inner.tablets, snapshot, inner.log)
+        Self::new(inner.name, inner.tablets, snapshot, inner.log, inner.parts)
     }
 
     #[cfg(test)]
@@ -99,7 +127,7 @@ impl KuduTable {
 
     /// What was read of each file, by name.
     #[cfg(test)]
-    pub(super) fn reads(&self) -> std::collections::BTreeMap<String, pilaster_core::source::ReadCounts> {
+    pub(super) fn reads(&self) -> BTreeMap<String, pilaster_core::source::ReadCounts> {
         let tablets = self.0.tablets.iter();
         tablets.flat_map(|tablet| tablet.replica.blocks.pool.reads()).collect()
     }
@@ -162,27 +190,66 @@ impl KuduTable {
     /// What is left of the table; everything, if it is sound.
     fn salvage(&self) -> Result<&Salvage> {
         let inner = &self.0;
+        // What a disk no longer gives is lost; what somebody forbids is not.
+        if let Some(unread) = inner.parts.unread.iter().find(|unread| unread.is_refusal()) {
+            return Err(unread.error());
+        }
         if let Some(salvage) = inner.salvaged.get() {
             return Ok(salvage);
         }
-        let mut salvage = Salvage { tablets: Vec::new(), losses: Vec::new() };
+        let mut salvage = Salvage { tablets: Vec::new(), losses: Vec::new(), unproven: Vec::new() };
         for tablet in &inner.tablets {
-            if tablet.replica.doubtful_tables.len() > 1 {
+            // Columns of the same types prove nothing: it can be read as a table of its own.
+            if tablet.replica.doubtful_tables.contains(&inner.name) {
+                let part = format!("tablet {}", tablet.metadata.tablet_id);
                 let reasons = tablet.findings.iter().map(ToString::to_string);
-                let losses = reasons.map(|reason| LostRows { rows: 0..0, column: None, reason });
-                salvage.losses.extend(losses);
+                salvage.losses.extend(reasons.map(|reason| LostRows::unknown(reason).within(part.clone())));
                 continue;
             }
             let salvaged = tablet.replica.salvage(inner.log, inner.snapshot);
             salvage.tablets.push(salvaged.tablet);
             salvage.losses.extend(salvaged.losses);
+            salvage.unproven.extend(salvaged.unproven);
         }
         check_handles(&inner.tablets)?;
         Ok(inner.salvaged.get_or_init(|| salvage))
     }
 
+    /// Tablets with rows that may be older than their latest state, or deleted since: operations of the log are lost.
+    ///
+    /// # Errors
+    /// If what is left of the table cannot be read for want of file handles.
+    pub(crate) fn unproven(&self) -> Result<Vec<(String, KuduTable)>> {
+        let tablets = self.salvage()?.unproven.iter().map(|tablet| {
+            let name = format!("{}-before-lost-log", tablet.metadata.tablet_id);
+            let again = || Tablet {
+                metadata: tablet.metadata.clone(),
+                server: tablet.server.clone(),
+                schema: tablet.schema.clone(),
+                schema_version: tablet.schema_version,
+                rowsets: tablet.rowsets.clone(),
+                memory: Arc::clone(&tablet.memory),
+                log: tablet.log.clone(),
+                findings: Vec::new(),
+                log_end: None,
+                left_out: 0,
+                replica: tablet.replica.clone(),
+            };
+            let parts = Parts::default();
+            let table = Self::new(name.clone(), vec![again()], self.0.snapshot, self.0.log, parts)?;
+            // A tolerant scan takes what is salvaged already, and must not look at the whole tablet again.
+            let salvage = Salvage { tablets: vec![again()], losses: Vec::new(), unproven: Vec::new() };
+            drop(table.0.salvaged.set(salvage));
+            Ok((name, table))
+        });
+        tablets.collect()
+    }
+
     /// Refuses to give rows when some are known to be missing.
     fn check_complete(&self) -> Result<()> {
+        if let Some(unread) = self.0.parts.unread.first() {
+            return Err(unread.error());
+        }
         match self.findings().into_iter().find(|finding| finding.severity == pilaster_core::Severity::Error) {
             None => Ok(()),
             Some(finding) => Err(Error::corrupt(
@@ -200,6 +267,26 @@ fn all_units(tablets: &[Tablet]) -> Vec<TabletUnit> {
         units.map(move |unit| TabletUnit { tablet: number, unit }).collect::<Vec<_>>()
     };
     tablets.iter().enumerate().flat_map(of_tablet).collect()
+}
+
+/// How the logs end that do not end as a server leaves them: one finding for all that end alike.
+fn log_ends(table: &str, tablets: &[Tablet]) -> Vec<Finding> {
+    let mut alike: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for end in tablets.iter().filter_map(|tablet| tablet.log_end.as_ref()) {
+        alike.entry(&end.message).or_default().push(end);
+    }
+    let together = |ends: Vec<&Finding>| match ends.as_slice() {
+        [] => None,
+        [only] => Some(Finding::clone(only)),
+        [first, ..] => Some(Finding {
+            path: Arc::from(format!("table {table}")),
+            offset: 0,
+            part: String::new(),
+            message: format!("the logs of {} tablets: {}", ends.len(), first.message),
+            ..Finding::clone(first)
+        }),
+    };
+    alike.into_values().filter_map(together).collect()
 }
 
 /// What could not be read for want of file handles must not pass for damage.
@@ -221,7 +308,7 @@ impl Dataset for KuduTable {
     }
 
     fn row_count(&self) -> Option<u64> {
-        if self.0.snapshot != Snapshot::Latest {
+        if self.0.snapshot != Snapshot::Latest || !self.0.parts.unread.is_empty() {
             return None;
         }
         self.0.tablets.iter().try_fold(0u64, |sum, tablet| {
@@ -243,7 +330,7 @@ impl Dataset for KuduTable {
             self.all_splits()?.iter().map(|of_tablet| Split { rows: None, bytes: of_tablet.unit.bytes });
         let mut splits: Vec<_> = splits.collect();
         // What a tolerant scan finds where nothing was must belong to a split too.
-        if splits.is_empty() && self.0.tablets.iter().any(Tablet::is_damaged) {
+        if splits.is_empty() && self.check_complete().is_err() {
             splits.push(Split { rows: None, bytes: 0 });
         }
         Ok(splits)
@@ -288,9 +375,23 @@ impl Dataset for KuduTable {
         Ok(Box::new(scan))
     }
 
+    fn absences(&self) -> Vec<Absence> {
+        let path: Arc<str> = Arc::from(format!("table {}", self.0.name));
+        let absence = |what: &String| Absence { path: Arc::clone(&path), what: what.clone(), rows: None };
+        self.0.parts.missing.iter().map(absence).collect()
+    }
+
     /// What is wrong with the disks, as far as opening has shown.
-    fn findings(&self) -> Vec<pilaster_core::Finding> {
-        self.0.tablets.iter().flat_map(|tablet| tablet.findings.iter().cloned()).collect()
+    fn findings(&self) -> Vec<Finding> {
+        let Inner { tablets, parts, .. } = self.0.as_ref();
+        let mut findings: Vec<_> =
+            tablets.iter().flat_map(|tablet| tablet.findings.iter().cloned()).collect();
+        let unread = parts.unread.iter().map(Unread::finding);
+        let unread: Vec<_> = unread.filter(|finding| !findings.contains(finding)).collect();
+        findings.extend(unread);
+        findings.extend(log_ends(&self.0.name, tablets));
+        findings.extend(parts.notes.iter().cloned());
+        findings
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

@@ -22,7 +22,7 @@ use super::tablet_rows::{Reading, RowStream};
 use super::units::{Unit, UnitRows};
 use crate::cfile::CellCursor;
 
-/// See the module.
+/// The stream of batches of a table scan.
 pub(super) struct TableScan {
     output: SchemaRef,
     read_schema: SchemaRef,
@@ -261,7 +261,7 @@ struct RowSetColumns {
 impl Columns for RowSetColumns {
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let column =
-            self.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
+            self.columns.get(column).ok_or_else(|| Error::internal(format!("no column number {column}")))?;
         Ok(match self.rowset.column(column)? {
             Some(file) => Box::new(CellCursor::new(file, wanted.clone())),
             None => Box::new(DefaultCursor(column.clone())),

@@ -7,9 +7,10 @@ use pilaster_core::verify::Finding;
 use pilaster_core::{Error, Progress, Result, VerifyDepth, VerifyReport};
 
 use super::change::{ChangeKind, ChangeList};
-use super::opening::{log_damage, log_end};
+use super::opening::log_damage;
 use super::replica::{LogUse, Replica};
 use super::rowset::{RowSet, Snapshot};
+use super::unread_parts::UnreadPart;
 
 /// Keys compared at once.
 const STRETCH_ROWS: u64 = 8192;
@@ -24,6 +25,13 @@ impl Replica {
         progress: &dyn Progress,
         report: &mut VerifyReport,
     ) {
+        let unread = self.unread(log_use);
+        let mut parts = unread.iter().filter_map(|unread| UnreadPart::of(unread, &self.roots));
+        if parts.any(|part| matches!(part, UnreadPart::Tablets | UnreadPart::Superblock(_))) {
+            // Nobody knows what there should be.
+            return;
+        }
+        let before = report.findings.len();
         report.findings.extend(self.metadata_damage.clone());
         let (rowsets, damage) = self.open_rowsets();
         report.findings.extend(damage.into_iter().map(|damage| damage.finding));
@@ -39,9 +47,19 @@ impl Replica {
         if log_use == LogUse::Replay {
             let log = self.log();
             report.files = report.files.saturating_add(log.segments.len() as u64);
-            report.findings.extend(log_damage(&log));
-            report.findings.extend(self.missing_log(&log));
-            report.findings.extend(log_end(&log));
+            if unread.is_empty() {
+                report.findings.extend(log_damage(&log));
+                report.findings.extend(self.missing_log(&log));
+            } else {
+                report.findings.extend(log.segments.iter().flat_map(|segment| segment.findings.clone()));
+            }
+        }
+        if !unread.is_empty() {
+            // Only damage that was seen in a file is surely damage; what is missing may be in what could not be read.
+            let mut own = report.findings.split_off(before);
+            own.retain(|finding| self.roots.has(&finding.path));
+            report.findings.extend(own);
+            return;
         }
         // What only shows when everything is put together; damage told above is not told again.
         let known: HashSet<String> = report.findings.iter().map(ToString::to_string).collect();

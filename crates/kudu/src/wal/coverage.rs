@@ -64,11 +64,12 @@ impl Coverage {
 
 /// Segments that were read and those that were not.
 fn segments_on_disk(log: &Log) -> usize {
+    let read: HashSet<String> = log.segments.iter().map(|segment| segment.path.to_string()).collect();
     let unread: HashSet<_> = log
         .findings
         .iter()
         .map(|finding| &finding.path)
-        .filter(|path| !log.segments.iter().any(|segment| segment.path.as_os_str() == path.as_ref()))
+        .filter(|path| !read.contains(path.as_ref()))
         .collect();
     log.segments.len().saturating_add(unread.len())
 }

@@ -2,8 +2,6 @@
 //!
 //! Values of rows are not shown, and authorization tokens only if asked for: a log may be pasted into a ticket.
 
-use std::path::Path;
-
 use super::row_ops::{self, RowOpKind};
 use super::segment::Segment;
 use crate::messages::{CommitMsg, LogEntryPb, ParticipantOpPb, ReplicateMsg, WriteRequestPb, op_type};
@@ -42,9 +40,7 @@ const REDACTED: &str = "<redacted>";
 
 /// The entries of a segment.
 pub(crate) fn lines(segment: &Segment, secrets: Secrets) -> impl Iterator<Item = LogLine> {
-    let name =
-        |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = name(&segment.path);
+    let name = segment.path.name().to_string_lossy().into_owned();
     segment.entries.iter().map(move |(offset, entry)| line(&name, *offset, entry, secrets))
 }
 

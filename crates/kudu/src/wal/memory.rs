@@ -35,6 +35,15 @@ impl MemoryRow {
         Ok(is_live)
     }
 
+    /// When it last got all its cells at once: what happened before no longer shows.
+    pub fn made_whole_at(&self) -> u64 {
+        let reinserts = self
+            .changes
+            .iter()
+            .filter(|(_, list)| ChangeList::parse(list).is_ok_and(|list| list.kind == ChangeKind::Reinsert));
+        reinserts.map(|(timestamp, _)| *timestamp).max().unwrap_or_default().max(self.inserted)
+    }
+
     /// Adds its cells at a time to those of each column; whether it existed then. What was added for a row that did not
     /// exist, or that cannot be read, is taken away again.
     fn push_cells<'a>(
@@ -155,7 +164,7 @@ impl MemoryCursor {
                     (Ok(true), Some(losses)) if !is_readable(columns, &mut cells, losses) => {}
                     (Ok(is_live), _) => count = usize::from(is_live).saturating_add(count),
                     (Err(error), None) => return Err(error),
-                    (Err(error), Some(losses)) => losses.record(0..0, None, &error),
+                    (Err(error), Some(losses)) => losses.record_unknown(&error),
                 }
                 if count >= most {
                     break;
@@ -182,7 +191,7 @@ fn is_readable(columns: &[KuduColumn], cells: &mut [Vec<Option<&[u8]>>], losses:
     let mut of_row = columns.iter().zip(cells.iter());
     let damage = of_row.find_map(|(column, cells)| cells_to_array(column, &[last(cells)]).err());
     if let Some(error) = &damage {
-        losses.record(0..0, None, error);
+        losses.record_unknown(error);
         cells.iter_mut().for_each(|cells| {
             cells.pop();
         });

@@ -19,18 +19,18 @@ mod new_log;
 mod replay;
 mod row_ops;
 mod segment;
+mod written;
 
 pub(crate) use coverage::Coverage;
 pub use describe::LogLine;
 pub(crate) use describe::{Secrets, lines};
-#[cfg(test)]
-pub(crate) use memory::MemoryRow;
-pub(crate) use memory::{MemoryCursor, MemoryRows};
+pub(crate) use memory::{MemoryCursor, MemoryRow, MemoryRows};
 pub(crate) use new_log::{FIRST_SEGMENT, FIRST_TERM, first_segment};
-pub(crate) use replay::{LogReport, Method, Replay, Uncommitted};
+pub(crate) use replay::{LogReport, Losses, Method, Replay, Uncommitted};
 pub(crate) use row_ops::RangeBoundsWriter;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use row_ops::parse_rows;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use segment::parse_segment;
 pub(crate) use segment::{Log, Segment, SegmentEnd, read_headers, read_log};
+pub(crate) use written::Written;

@@ -11,13 +11,15 @@ use crate::messages::{
 
 /// The term of the only operation.
 pub(crate) const FIRST_TERM: i64 = 1;
-const FIRST_INDEX: i64 = 1;
+/// As where the operations before were flushed and their segments deleted: a log that begins with 1 is the whole history of its tablet,
+/// and this one has made none of the rows.
+const FIRST_INDEX: i64 = 2;
 
 /// The file name of the first segment of a log.
 pub(crate) const FIRST_SEGMENT: &str = "wal-000000001";
 
 /// The first segment of the log of a tablet whose rows are all in rowsets. Kudu starts no tablet that has rowsets and no
-/// log, so it holds the operation every log begins with: one that does nothing, agreed on by the only voter at
+/// log, so it holds an operation that does nothing, agreed on by the only voter at
 /// `timestamp`. The segment is closed, as a server leaves it when it stops.
 pub(crate) fn first_segment(tablet_id: &str, schema: SchemaPb, timestamp: u64, now_micros: u64) -> Vec<u8> {
     let header = LogSegmentHeaderPb {
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
     use crate::messages::ColumnSchemaPb;
     use crate::wal::segment::{SegmentEnd, parse_segment};
-    use std::path::Path;
+    use pilaster_core::Location;
 
     #[test]
     fn a_new_log_is_read_as_a_closed_segment_with_one_operation() {
@@ -95,10 +97,14 @@ mod tests {
             ..ColumnSchemaPb::default()
         };
         let bytes = first_segment("tablet", SchemaPb { columns: vec![column] }, 77, 5);
-        let segment =
-            parse_segment(Path::new(FIRST_SEGMENT), "wal", &bytes.into(), &pilaster_core::Limits::default())
-                .unwrap()
-                .unwrap();
+        let segment = parse_segment(
+            &Location::local(FIRST_SEGMENT),
+            "wal",
+            &bytes.into(),
+            &pilaster_core::Limits::default(),
+        )
+        .unwrap()
+        .unwrap();
         assert_eq!((segment.sequence, segment.end), (1, SegmentEnd::Closed));
         assert!(segment.findings.is_empty() && segment.gaps.is_empty());
         let kinds: Vec<_> = segment.entries.iter().map(|(_, entry)| entry.entry_type.unwrap()).collect();

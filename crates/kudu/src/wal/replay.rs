@@ -4,7 +4,7 @@
 //! changed. A store that was flushed since is on disk already; the superblock says which were. What was replicated but has no
 //! COMMIT is applied only if one replica alone decides ([`Uncommitted::Apply`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pilaster_core::verify::{Finding, Severity};
 use pilaster_core::{Error, Result};
@@ -43,6 +43,15 @@ pub(crate) enum Method {
     ByTime,
 }
 
+/// What a replay may miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Losses {
+    /// Rows on disk. The log goes back to the first change that is not there, and it is known which stores those are in.
+    Rows,
+    /// Operations, or what says which of them are on disk.
+    Operations,
+}
+
 /// What a replay did.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogReport {
@@ -54,6 +63,10 @@ pub(crate) struct LogReport {
     pub newest_timestamp: u64,
     /// Indexes of operations without a COMMIT, and whether they were applied.
     pub uncommitted: Vec<i64>,
+    /// Indexes of operations that could not be played.
+    pub failed: Vec<i64>,
+    /// How many rows were made in memory, also such as were deleted later.
+    pub inserted: u64,
     pub findings: Vec<Finding>,
 }
 
@@ -72,6 +85,12 @@ pub(crate) struct Replay<'a> {
     pending: BTreeMap<i64, ReplicateMsg>,
     commits: HashMap<i64, CommitMsg>,
     method: Method,
+    /// What is missing, so that a key that is not found may have a row all the same.
+    losses: Option<Losses>,
+    /// Keys whose row is changed in a way that depends on a row nobody has.
+    pub unsure: BTreeSet<Vec<u8>>,
+    /// Keys of rows that nobody has and that were deleted, and when.
+    pub deleted: BTreeMap<Vec<u8>, u64>,
     /// Every change on disk by rowset, read when first needed.
     histories: Option<Vec<History>>,
     pub report: LogReport,
@@ -98,11 +117,20 @@ impl<'a> Replay<'a> {
             pending: BTreeMap::new(),
             commits: HashMap::new(),
             method,
+            losses: None,
+            unsure: BTreeSet::new(),
+            deleted: BTreeMap::new(),
             histories: None,
             report: LogReport::default(),
             metadata,
             rowsets,
         }
+    }
+
+    /// The same for disks on which rows or operations are missing: operations whose effect depends on them make a key unsure.
+    pub fn over_losses(mut self, losses: Losses) -> Self {
+        self.losses = Some(losses);
+        self
     }
 
     /// Plays all segments.
@@ -115,7 +143,7 @@ impl<'a> Replay<'a> {
             for (offset, entry) in &segment.entries {
                 self.report.entries = self.report.entries.saturating_add(1);
                 if let Err(error) = self.entry(entry) {
-                    let path = segment.path.display().to_string();
+                    let path = segment.path.to_string();
                     let error = error.at(&path, *offset, "log entry");
                     self.report.findings.push(Finding::from_error(&error, &path, None));
                 }
@@ -147,7 +175,7 @@ impl<'a> Replay<'a> {
         if !has_changed && (!is_same_version || schema.is_same_table(known)) {
             return;
         }
-        let path = first.path.display().to_string();
+        let path = first.path.to_string();
         let error = Error::corrupt("the schema of the superblock", "another in the segment header");
         let mut finding = Finding::from_error(&error.at(&path, 12, "log segment"), &path, None);
         if is_same_version {
@@ -166,6 +194,7 @@ impl<'a> Replay<'a> {
     }
 
     fn fail(&mut self, error: Error, index: i64) {
+        self.report.failed.push(index);
         let path = format!("tablet {}", self.metadata.tablet_id);
         let error = Error::invalid(format!("operation {index}: {error}")).at(&path, 0, "log");
         self.report.findings.push(Finding::from_error(&error, &path, None));
@@ -384,6 +413,11 @@ impl<'a> Replay<'a> {
         let results = commit.and_then(|commit| commit.result.as_ref()).map_or(&[][..], |result| &result.ops);
         let has_failed =
             |number: usize| results.get(number).is_some_and(|result| result.failed_status.is_some());
+        // An operation that changed no store had no effect.
+        let is_idle = |number: usize| {
+            let result = results.get(number);
+            result.is_some_and(|result| result.mutated_stores.is_empty() && result.failed_status.is_none())
+        };
         match required(message.op_type, "op_type")? {
             op_type::WRITE => {
                 let request = required(message.write_request.as_ref(), "write_request")?;
@@ -392,9 +426,10 @@ impl<'a> Replay<'a> {
                     return Ok(());
                 }
                 for (number, op) in keyed_ops(&self.schema, request)?.into_iter().enumerate() {
-                    if has_failed(number) {
+                    if has_failed(number) || is_idle(number) {
                         continue;
                     }
+                    let result = results.get(number);
                     match request.txn_id {
                         Some(id) => {
                             let transaction = self.transactions.entry(id).or_default();
@@ -402,7 +437,7 @@ impl<'a> Replay<'a> {
                                 apply_to_memory(&mut transaction.rows, op, timestamp)?;
                             }
                         }
-                        None => self.decide_row(op, timestamp)?,
+                        None => self.decide_row(op, timestamp, result)?,
                     }
                 }
                 Ok(())
@@ -417,7 +452,7 @@ impl<'a> Replay<'a> {
 
     /// Does what a server would do with a row operation now: looks the key up everywhere and changes the row where it
     /// lives.
-    fn decide_row(&mut self, op: KeyedOp, timestamp: u64) -> Result<()> {
+    fn decide_row(&mut self, op: KeyedOp, timestamp: u64, result: Option<&OperationResultPb>) -> Result<()> {
         if self.is_recorded(&op.key, timestamp)? {
             return Ok(());
         }
@@ -447,6 +482,10 @@ impl<'a> Replay<'a> {
             RowOpKind::Upsert => is_live && op.sets_immutable && !op.ignores,
         };
         if fails {
+            // It was there for the server.
+            if self.losses.is_some() && op.kind == RowOpKind::Delete && result.is_some() {
+                self.deleted.insert(op.key, timestamp);
+            }
             return Ok(());
         }
         match place {
@@ -457,7 +496,33 @@ impl<'a> Replay<'a> {
                 }
                 Ok(())
             }
-            None => apply_to_memory(&mut self.rows, op, timestamp),
+            None => {
+                if let Some(losses) = self.losses {
+                    self.note_unsure(&op, result, losses);
+                    self.deleted.remove(&op.key);
+                }
+                self.report.inserted = self.report.inserted.saturating_add(u64::from(!in_memory));
+                apply_to_memory(&mut self.rows, op, timestamp)
+            }
+        }
+    }
+
+    /// Notes whether a new row of memory may be an old one that nobody has.
+    fn note_unsure(&mut self, op: &KeyedOp, result: Option<&OperationResultPb>, losses: Losses) {
+        let sets_all = op.given.len() == op.whole.len().saturating_sub(self.schema.key_count());
+        // What went to a store that is not on disk changed a row of that store, or made it.
+        let stores = result.map_or(&[][..], |result| &result.mutated_stores);
+        let in_memory = losses == Losses::Rows
+            && stores.iter().any(|store| store.mrs_id.is_some() && self.is_active(store));
+        let makes_the_whole_row = match op.kind {
+            RowOpKind::Insert => result.is_some(),
+            RowOpKind::Upsert => sets_all || in_memory,
+            RowOpKind::Update | RowOpKind::Delete => false,
+        };
+        if makes_the_whole_row {
+            self.unsure.remove(&op.key);
+        } else if !self.rows.0.contains_key(&op.key) {
+            self.unsure.insert(op.key.clone());
         }
     }
 

@@ -8,16 +8,16 @@
 //! Segments of Kudu up to 1.2 have entries without the uncompressed length. An open segment ends where no valid entry
 //! begins; if one is found further on, the bytes between are damage and not the end.
 
-use std::path::{Path, PathBuf};
+use std::cell::Cell;
 
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
-use pilaster_core::{Error, ErrorKind, Limits, Result, Source};
+use pilaster_core::{Error, ErrorKind, Limits, Location, Result, Source};
 use pilaster_encoding::checksum::{check_crc32c, crc32c};
 
 use crate::cfile::Compression;
-use crate::fs::FilePool;
+use crate::fs::{FilePool, Stretches};
 use crate::messages::{self, LogEntryBatchPb, LogEntryPb, LogSegmentFooterPb, LogSegmentHeaderPb, required};
 use crate::tablet::KuduSchema;
 
@@ -27,12 +27,14 @@ pub(super) const FOOTER_MAGIC: &[u8; 8] = b"closedls";
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// Bytes before the header message.
 const PREFIX_BYTES: usize = 12;
+/// Magic and length behind the footer message.
+const TAIL_BYTES: usize = 12;
 const PART: &str = "log segment";
 
 /// A segment, read as far as it can be.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {
-    pub path: PathBuf,
+    pub path: Location,
     pub sequence: u64,
     /// Columns at the start of the segment; `None` if its header is damaged.
     pub schema: Option<KuduSchema>,
@@ -72,14 +74,14 @@ pub(crate) struct Log {
 }
 
 /// Reads the segments in a log folder.
-pub(crate) fn read_log(folder: &Path, pool: &FilePool, limits: &Limits) -> Log {
-    let mut log = Log::default();
-    for path in segment_paths(folder) {
-        let read = pool.content(&path).and_then(|source| read_segment(&path, source.as_ref(), limits));
+pub(crate) fn read_log(folder: &Location, pool: &FilePool, limits: &Limits) -> Log {
+    let (mut log, kept) = (Log::default(), Kept::new(limits));
+    for path in segment_paths(folder, pool) {
+        let read = pool.content(&path).and_then(|source| read_segment(&path, source.as_ref(), &kept));
         match read {
             Ok(Some(segment)) => log.segments.push(segment),
             Ok(None) => {}
-            Err(error) => log.findings.push(Finding::from_error(&error, &path.display().to_string(), None)),
+            Err(error) => log.findings.push(Finding::from_error(&error, &path.to_string(), None)),
         }
     }
     log.segments.sort_by_key(|segment| segment.sequence);
@@ -89,7 +91,7 @@ pub(crate) fn read_log(folder: &Path, pool: &FilePool, limits: &Limits) -> Log {
         {
             let error =
                 Error::corrupt(format!("segment {} next", before.sequence.saturating_add(1)), after.sequence);
-            let path = after.path.display().to_string();
+            let path = after.path.to_string();
             log.findings.push(Finding::from_error(&error.at(&path, 0, PART), &path, None));
         }
     }
@@ -98,76 +100,72 @@ pub(crate) fn read_log(folder: &Path, pool: &FilePool, limits: &Limits) -> Log {
 
 /// The segments in a log folder as their headers describe them, without entries, by sequence number. A segment whose
 /// header is damaged has the number of its name and no schema.
-pub(crate) fn read_headers(folder: &Path, pool: &FilePool, limits: &Limits) -> Vec<Segment> {
+pub(crate) fn read_headers(folder: &Location, pool: &FilePool, limits: &Limits) -> Vec<Segment> {
     let mut segments: Vec<_> =
-        segment_paths(folder).iter().filter_map(|path| read_header(path, pool, limits)).collect();
+        segment_paths(folder, pool).iter().filter_map(|path| read_header(path, pool, limits)).collect();
     segments.sort_by_key(|segment| segment.sequence);
     segments
 }
 
-fn read_header(path: &Path, pool: &FilePool, limits: &Limits) -> Option<Segment> {
+fn read_header(path: &Location, pool: &FilePool, limits: &Limits) -> Option<Segment> {
     let unknown = || Some(Segment::empty(path, segment_number(path)?, Compression::None));
     let Ok(source) = pool.content(path) else { return unknown() };
-    let read = |bytes: usize| source.read_at(0..source.size().min(bytes as u64)).ok();
-    let prefix = read(PREFIX_BYTES)?;
+    let bytes = Stretches::sparing(source.as_ref());
+    let prefix = bytes.get(0, PREFIX_BYTES).ok()?.unwrap_or_default();
     if prefix.iter().all(|byte| *byte == 0) {
         return None;
     }
-    let length = word(&prefix, 8).map_or(0, |length| length as usize);
-    if length > MAX_MESSAGE_BYTES || limits.metadata(length as u64).is_err() {
+    if word(&prefix, 8).is_some_and(|length| limits.metadata(u64::from(length)).is_err()) {
         return unknown();
     }
-    let header = read(PREFIX_BYTES.saturating_add(length))?;
-    match parse_header(path, source.name(), &header) {
+    match parse_header(path, &bytes) {
         Ok((segment, _, _)) => Some(segment),
         Err(_) => unknown(),
     }
 }
 
-fn segment_paths(folder: &Path) -> Vec<PathBuf> {
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = names.filter(|path| segment_number(path).is_some()).collect();
-    paths.sort();
+fn segment_paths(folder: &Location, pool: &FilePool) -> Vec<Location> {
+    let mut paths = pool.unread().entries(folder);
+    paths.retain(|path| segment_number(path).is_some());
     paths
 }
 
 /// The number in the name of a segment file; `None` for other files.
-fn segment_number(path: &Path) -> Option<u64> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+fn segment_number(path: &Location) -> Option<u64> {
+    let name = path.name().to_str().unwrap_or_default();
     name.strip_prefix("wal-").filter(|number| number.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
-/// Reads a segment; `None` if nothing was ever written to it.
-pub(crate) fn read_segment(path: &Path, source: &dyn Source, limits: &Limits) -> Result<Option<Segment>> {
-    let name = source.name();
-    limits.log(source.size()).at(name, 0, PART)?;
-    let bytes = source.read_at(0..source.size())?;
-    let mut segment = parse_segment(path, name, &bytes, limits)?;
-    // Where the file is encrypted, space that was never written may look like the beginning of an entry.
-    if let Some(segment) = &mut segment
-        && let SegmentEnd::Torn(at) = segment.end
-        && source.read_at(at..source.size())?.iter().all(|byte| *byte == 0)
-    {
-        segment.end = SegmentEnd::Preallocated;
-    }
-    Ok(segment)
+/// How much of a log is kept in memory: the bytes of its entries, decompressed.
+#[derive(Debug)]
+pub(crate) struct Kept<'a> {
+    limits: &'a Limits,
+    bytes: Cell<u64>,
 }
 
-/// As [`read_segment`], of the bytes of a whole file.
-pub(crate) fn parse_segment(
-    path: &Path,
-    name: &str,
-    bytes: &Bytes,
-    limits: &Limits,
-) -> Result<Option<Segment>> {
-    if bytes.len() >= PREFIX_BYTES && bytes.iter().all(|byte| *byte == 0) {
+impl<'a> Kept<'a> {
+    pub fn new(limits: &'a Limits) -> Self {
+        Self { limits, bytes: Cell::new(0) }
+    }
+
+    fn add(&self, bytes: usize) -> Result<()> {
+        self.bytes.set(self.bytes.get().saturating_add(bytes as u64));
+        self.limits.log(self.bytes.get()).map(|_| ())
+    }
+}
+
+/// Reads a segment from front to back, a stretch at a time; `None` if nothing was ever written to it. Space behind the entries is
+/// not kept, however much there is.
+pub(crate) fn read_segment(path: &Location, source: &dyn Source, kept: &Kept<'_>) -> Result<Option<Segment>> {
+    let (bytes, name) = (Stretches::new(source), source.name());
+    if bytes.size() >= PREFIX_BYTES as u64 && bytes.next_set(0, bytes.size())?.is_none() {
         return Ok(None);
     }
-    let (mut segment, form, start) = match parse_header(path, name, bytes) {
+    let (mut segment, form, start) = match parse_header(path, &bytes) {
         Ok(header) => header,
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return Err(error),
+        Err(error) if !error.is_damage() => return Err(error),
         // Entries carry their own checksums and can be read without the header.
-        Err(error) => match without_header(path, name, bytes, limits) {
+        Err(error) => match without_header(path, &bytes, kept)? {
             Some((mut segment, form, start)) => {
                 segment.findings.push(Finding::from_error(&error, name, None));
                 segment.gaps.push(0);
@@ -176,64 +174,90 @@ pub(crate) fn parse_segment(
             None => return Err(error),
         },
     };
-    let (entries_end, footer) = find_footer(bytes, start);
-    let reader =
-        EntryReader { name, bytes, end: entries_end, form, compression: segment.compression, limits };
-    reader.read_all(start, footer.is_some(), &mut segment);
+    let (end, footer) = find_footer(&bytes, start)?;
+    let reader = EntryReader { bytes: &bytes, end, form, compression: segment.compression, kept };
+    reader.read_all(start, footer.is_some(), &mut segment)?;
     if let Some(expected) = footer.and_then(|footer| footer.num_entries)
         && segment.gaps.is_empty()
         && i64::try_from(segment.entries.len()).ok() != Some(expected)
     {
         let error = Error::corrupt(format!("{expected} entries, as the footer says"), segment.entries.len());
-        segment.findings.push(Finding::from_error(&error.at(name, entries_end as u64, PART), name, None));
+        segment.findings.push(Finding::from_error(&error.at(name, end, PART), name, None));
         segment.gaps.push(segment.entries.len());
+    }
+    // Where the file is encrypted, space that was never written may look like the beginning of an entry.
+    if let SegmentEnd::Torn(at) = segment.end
+        && bytes.next_set(at, bytes.size())?.is_none()
+    {
+        segment.end = SegmentEnd::Preallocated;
     }
     Ok(Some(segment))
 }
 
+/// As [`read_segment`], of bytes in memory.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_segment(
+    path: &Location,
+    name: &str,
+    bytes: &Bytes,
+    limits: &Limits,
+) -> Result<Option<Segment>> {
+    let source = pilaster_core::source::MemorySource::new(name, bytes.clone());
+    read_segment(path, &source, &Kept::new(limits))
+}
+
 /// An empty segment with what the header says, the form of its entries and where they begin.
-fn parse_header(path: &Path, name: &str, bytes: &Bytes) -> Result<(Segment, Form, usize)> {
-    let head = bytes.get(..PREFIX_BYTES).ok_or_else(|| {
-        Error::corrupt("a segment header", "the end of the file").at(name, bytes.len() as u64, PART)
+fn parse_header(path: &Location, bytes: &Stretches<'_>) -> Result<(Segment, Form, u64)> {
+    let name = bytes.name();
+    let head = bytes.get(0, PREFIX_BYTES)?.ok_or_else(|| {
+        Error::corrupt("a segment header", "the end of the file").at(name, bytes.size(), PART)
     })?;
     if !head.starts_with(HEADER_MAGIC) {
         let found = format!("\"{}\"", head.get(..8).unwrap_or_default().escape_ascii());
         return Err(Error::corrupt("\"kudulogf\"", found).at(name, 0, PART));
     }
-    let length = word(bytes, 8).unwrap_or(u32::MAX) as usize;
-    let end = PREFIX_BYTES.saturating_add(length);
-    let header = bytes
-        .get(PREFIX_BYTES..end)
-        .filter(|_| length <= MAX_MESSAGE_BYTES)
-        .ok_or_else(|| Error::corrupt("a header inside the file", length).at(name, 8, PART))?;
-    let header: LogSegmentHeaderPb = messages::parse(header, "LogSegmentHeaderPB").at(name, 12, PART)?;
+    let length = word(&head, 8).unwrap_or(u32::MAX) as usize;
+    let outside = || Error::corrupt("a header inside the file", length).at(name, 8, PART);
+    if length > MAX_MESSAGE_BYTES {
+        return Err(outside());
+    }
+    let header = bytes.get(PREFIX_BYTES as u64, length)?.ok_or_else(outside)?;
+    let header: LogSegmentHeaderPb = messages::parse(&header, "LogSegmentHeaderPB").at(name, 12, PART)?;
     let segment = from_header(path, &header).at(name, 12, PART)?;
     let form = if header.major_version.is_some() { Form::Old } else { Form::New };
-    Ok((segment, form, end))
+    Ok((segment, form, (PREFIX_BYTES as u64).saturating_add(length as u64)))
 }
 
 /// As [`parse_header`] where the header is damaged: the first entry that checks tells the form, and how it is compressed.
-fn without_header(path: &Path, name: &str, bytes: &Bytes, limits: &Limits) -> Option<(Segment, Form, usize)> {
+fn without_header(
+    path: &Location,
+    bytes: &Stretches<'_>,
+    kept: &Kept<'_>,
+) -> Result<Option<(Segment, Form, u64)>> {
     for form in [Form::New, Form::Old] {
-        let reader = |compression| EntryReader { name, bytes, end: bytes.len(), form, compression, limits };
-        let Some(start) = reader(Compression::None).next_header(PREFIX_BYTES) else { continue };
+        let reader = |compression| EntryReader { bytes, end: bytes.size(), form, compression, kept };
+        let Some(start) = reader(Compression::None).next_header(PREFIX_BYTES as u64)? else { continue };
         for compression in [Compression::Lz4, Compression::Snappy, Compression::Zlib, Compression::None] {
             let is_entry = |entry: &LogEntryPb| {
                 matches!(entry.entry_type, Some(LogEntryPb::REPLICATE | LogEntryPb::COMMIT))
             };
-            let first = reader(compression).entry(start);
+            let first = match reader(compression).entry(start) {
+                Err(error) if !error.is_damage() => return Err(error),
+                first => first,
+            };
             if first.is_ok_and(|(batch, _)| !batch.entry.is_empty() && batch.entry.iter().all(is_entry)) {
-                return Some((Segment::empty(path, segment_number(path)?, compression), form, start));
+                let number = segment_number(path);
+                return Ok(number.map(|number| (Segment::empty(path, number, compression), form, start)));
             }
         }
     }
-    None
+    Ok(None)
 }
 
 impl Segment {
-    pub fn empty(path: &Path, sequence: u64, compression: Compression) -> Self {
+    pub fn empty(path: &Location, sequence: u64, compression: Compression) -> Self {
         Self {
-            path: path.to_path_buf(),
+            path: path.clone(),
             sequence,
             schema: None,
             schema_version: 0,
@@ -246,7 +270,7 @@ impl Segment {
     }
 }
 
-fn from_header(path: &Path, header: &LogSegmentHeaderPb) -> Result<Segment> {
+fn from_header(path: &Location, header: &LogSegmentHeaderPb) -> Result<Segment> {
     if !header.incompatible_features.is_empty() {
         let features = format!("log features {:?}", header.incompatible_features);
         return Err(Error::unsupported(features));
@@ -265,32 +289,24 @@ fn from_header(path: &Path, header: &LogSegmentHeaderPb) -> Result<Segment> {
 }
 
 /// Where entries end, and the footer of a closed segment.
-fn find_footer(bytes: &[u8], start: usize) -> (usize, Option<LogSegmentFooterPb>) {
-    let none = (bytes.len(), None);
-    let Some((rest, length)) = bytes.split_last_chunk::<4>() else { return none };
-    let Some((rest, magic)) = rest.split_last_chunk::<8>() else { return none };
-    let length = u32::from_le_bytes(*length) as usize;
-    if magic != FOOTER_MAGIC || length > MAX_MESSAGE_BYTES {
-        return none;
+fn find_footer(bytes: &Stretches<'_>, start: u64) -> Result<(u64, Option<LogSegmentFooterPb>)> {
+    let none = (bytes.size(), None);
+    let Some(at) = bytes.size().checked_sub(TAIL_BYTES as u64) else { return Ok(none) };
+    let Some(tail) = bytes.get(at, TAIL_BYTES)? else { return Ok(none) };
+    let length = word(&tail, 8).unwrap_or(u32::MAX) as usize;
+    if !tail.starts_with(FOOTER_MAGIC) || length > MAX_MESSAGE_BYTES {
+        return Ok(none);
     }
-    let Some(at) = rest.len().checked_sub(length).filter(|at| *at >= start) else { return none };
-    match messages::parse(rest.get(at..).unwrap_or_default(), "LogSegmentFooterPB") {
-        Ok(footer) => (at, Some(footer)),
-        Err(_) => none,
+    let Some(at) = at.checked_sub(length as u64).filter(|at| *at >= start) else { return Ok(none) };
+    let message = bytes.get(at, length)?.unwrap_or_default();
+    match messages::parse(&message, "LogSegmentFooterPB") {
+        Ok(footer) => Ok((at, Some(footer))),
+        Err(_) => Ok(none),
     }
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk::<4>().map(|four| u32::from_le_bytes(*four))
-}
-
-/// How many zeros come first.
-fn leading_zeros(bytes: &[u8]) -> usize {
-    const ZEROS: [u8; 4096] = [0; 4096];
-    let blocks = bytes.chunks_exact(ZEROS.len()).take_while(|block| *block == ZEROS).count();
-    let start = blocks.saturating_mul(ZEROS.len());
-    let rest = bytes.get(start..).unwrap_or_default();
-    start.saturating_add(rest.iter().take_while(|byte| **byte == 0).count())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,15 +323,28 @@ impl Form {
             Self::New => 16,
         }
     }
+
+    /// The header in these bytes, if its checksum is right.
+    fn header(self, bytes: &[u8]) -> Option<EntryHeader> {
+        let crc_at = self.header_bytes().checked_sub(4)?;
+        if crc32c(bytes.get(..crc_at)?) != word(bytes, crc_at)? || bytes.iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        let stored = word(bytes, 0)? as usize;
+        let (uncompressed, crc) = match self {
+            Self::Old => (stored, word(bytes, 4)?),
+            Self::New => (word(bytes, 4)? as usize, word(bytes, 8)?),
+        };
+        Some(EntryHeader { stored, uncompressed, crc })
+    }
 }
 
 struct EntryReader<'a> {
-    name: &'a str,
-    bytes: &'a Bytes,
-    end: usize,
+    bytes: &'a Stretches<'a>,
+    end: u64,
     form: Form,
     compression: Compression,
-    limits: &'a Limits,
+    kept: &'a Kept<'a>,
 }
 
 /// A header whose own checksum is right.
@@ -325,108 +354,143 @@ struct EntryHeader {
     crc: u32,
 }
 
+/// More damaged stretches of a segment than these are not told one by one.
+const MOST_FINDINGS: usize = 100;
+
 impl EntryReader<'_> {
-    fn read_all(&self, start: usize, has_footer: bool, segment: &mut Segment) {
-        let mut at = start;
+    fn read_all(&self, start: u64, has_footer: bool, segment: &mut Segment) -> Result<()> {
+        let (mut at, mut untold) = (start, 0u64);
         segment.end = if has_footer { SegmentEnd::Closed } else { SegmentEnd::Bare };
         while at < self.end {
             let error = match self.entry(at) {
                 Ok((batch, next)) => {
-                    segment.entries.extend(batch.entry.into_iter().map(|entry| (at as u64, entry)));
+                    segment.entries.extend(batch.entry.into_iter().map(|entry| (at, entry)));
                     at = next;
                     continue;
                 }
+                Err(error) if is_of_the_whole(&error) => return Err(error),
                 Err(error) => error,
             };
             // A good header with a bad payload tells where the next entry begins.
-            let from = match self.header(at) {
-                Some(header) => at.saturating_add(self.form.header_bytes()).saturating_add(header.stored),
+            let from = match self.header(at)? {
+                Some(header) => self.payload(at).saturating_add(header.stored as u64),
                 None => at.saturating_add(1),
             };
-            let next = self.next_header(from);
+            let next = self.next_header(from)?;
             if next.is_none() && !has_footer {
-                segment.end = self.end_at(at);
+                segment.end = self.end_at(at)?;
                 if segment.end != SegmentEnd::Damaged {
-                    return;
+                    break;
                 }
             }
-            let error = error.at(self.name, at as u64, PART);
-            segment.findings.push(Finding::from_error(&error, self.name, None));
-            segment.gaps.push(segment.entries.len());
-            let Some(next) = next else { return };
+            if segment.findings.len() < MOST_FINDINGS {
+                let error = error.at(self.bytes.name(), at, PART);
+                segment.findings.push(Finding::from_error(&error, self.bytes.name(), None));
+            } else {
+                untold = untold.saturating_add(1);
+            }
+            if segment.gaps.last() != Some(&segment.entries.len()) {
+                segment.gaps.push(segment.entries.len());
+            }
+            let Some(next) = next else { break };
             at = next;
         }
+        if untold > 0 {
+            let error = Error::corrupt("entries", format!("{untold} more stretches that are damaged"));
+            let error = error.at(self.bytes.name(), at, PART);
+            segment.findings.push(Finding::from_error(&error, self.bytes.name(), None));
+        }
+        Ok(())
+    }
+
+    /// Where the payload of the entry at `at` begins.
+    fn payload(&self, at: u64) -> u64 {
+        at.saturating_add(self.form.header_bytes() as u64)
     }
 
     /// What the bytes from `at` on are, which are no entry: a crash leaves the beginning of one, with zeros or nothing
     /// behind it.
-    fn end_at(&self, at: usize) -> SegmentEnd {
-        let rest = self.bytes.get(at..self.end).unwrap_or_default();
-        let Some(last) = rest.iter().rposition(|byte| *byte != 0) else { return SegmentEnd::Preallocated };
-        let whole = match self.header(at) {
-            Some(header) => self.form.header_bytes().saturating_add(header.stored),
-            None => self.form.header_bytes(),
+    fn end_at(&self, at: u64) -> Result<SegmentEnd> {
+        let Some(last) = self.bytes.last_set(at, self.end)? else { return Ok(SegmentEnd::Preallocated) };
+        let end = match self.header(at)? {
+            Some(header) => self.payload(at).saturating_add(header.stored as u64),
+            None => self.payload(at),
         };
-        let is_cut = rest.len() < whole || last.saturating_add(1) < whole;
-        if is_cut { SegmentEnd::Torn(at as u64) } else { SegmentEnd::Damaged }
+        let is_cut = self.end < end || last.saturating_add(1) < end;
+        Ok(if is_cut { SegmentEnd::Torn(at) } else { SegmentEnd::Damaged })
     }
 
-    fn header(&self, at: usize) -> Option<EntryHeader> {
-        let length = self.form.header_bytes();
-        let header = self.bytes.get(at..at.checked_add(length)?)?;
-        let crc_at = length.checked_sub(4)?;
-        if crc32c(header.get(..crc_at)?) != word(header, crc_at)? || header.iter().all(|byte| *byte == 0) {
-            return None;
-        }
-        let stored = word(header, 0)? as usize;
-        let (uncompressed, crc) = match self.form {
-            Form::Old => (stored, word(header, 4)?),
-            Form::New => (word(header, 4)? as usize, word(header, 8)?),
-        };
-        Some(EntryHeader { stored, uncompressed, crc })
+    fn header(&self, at: u64) -> Result<Option<EntryHeader>> {
+        Ok(self.bytes.get(at, self.form.header_bytes())?.and_then(|header| self.form.header(&header)))
     }
 
     /// The first valid header at or after `from`.
-    fn next_header(&self, from: usize) -> Option<usize> {
+    fn next_header(&self, from: u64) -> Result<Option<u64>> {
         let length = self.form.header_bytes();
-        let last = self.end.saturating_sub(length);
+        let last = self.end.saturating_sub(length as u64);
         let mut at = from;
         while at <= last {
-            // Preallocated space is megabytes of zeros, and a header has other bytes.
-            let zeros = self.bytes.get(at..self.end).map_or(0, leading_zeros);
-            if zeros >= length {
-                at = at.saturating_add(zeros).saturating_sub(length.saturating_sub(1));
-            } else if self.header(at).is_some() {
-                return Some(at);
-            } else {
-                at = at.saturating_add(1);
+            let bytes = self.bytes.from(at, length)?;
+            let starts = bytes.len().saturating_sub(length.saturating_sub(1));
+            if starts == 0 {
+                break;
+            }
+            let mut skipped = 0;
+            while skipped < starts {
+                let Some(header) = bytes.get(skipped..skipped.saturating_add(length)) else { break };
+                let start = at.saturating_add(skipped as u64);
+                if start > last {
+                    return Ok(None);
+                }
+                // Preallocated space is megabytes of zeros, and a header has other bytes.
+                if header.iter().all(|byte| *byte == 0) {
+                    break;
+                }
+                if self.form.header(header).is_some() {
+                    return Ok(Some(start));
+                }
+                skipped = skipped.saturating_add(1);
+            }
+            at = at.saturating_add(skipped as u64);
+            if skipped < starts {
+                let Some(set) = self.bytes.next_set(at, self.end)? else { return Ok(None) };
+                at = set.saturating_sub(length.saturating_sub(1) as u64).max(at.saturating_add(1));
             }
         }
-        None
+        Ok(None)
     }
 
-    fn entry(&self, at: usize) -> Result<(LogEntryBatchPb, usize)> {
-        let header = self.header(at).ok_or_else(|| Error::corrupt("an entry header", "other bytes"))?;
-        let start = at.saturating_add(self.form.header_bytes());
-        let end = start.saturating_add(header.stored);
-        let payload = self.bytes.get(start..end).filter(|_| end <= self.end).ok_or_else(|| {
-            Error::corrupt(format!("an entry of {} bytes", header.stored), "the end of the segment")
-        })?;
-        check_crc32c(payload, header.crc)?;
-        let decompressed;
+    fn entry(&self, at: u64) -> Result<(LogEntryBatchPb, u64)> {
+        let header = self.header(at)?.ok_or_else(|| Error::corrupt("an entry header", "other bytes"))?;
+        let start = self.payload(at);
+        let end = start.saturating_add(header.stored as u64);
+        let cut = || Error::corrupt(format!("an entry of {} bytes", header.stored), "the end of the segment");
+        if end > self.end {
+            return Err(cut());
+        }
+        let limits = self.kept.limits;
+        let payload = self.bytes.get(start, limits.block(header.stored as u64)?)?.ok_or_else(cut)?;
+        check_crc32c(&payload, header.crc)?;
         let message = match self.compression.codec() {
             Some(codec) if self.form == Form::New => {
-                let mut buffer = vec![0; self.limits.decoded(header.uncompressed as u64)?];
-                codec.decompress(payload, &mut buffer)?;
-                decompressed = Bytes::from(buffer);
-                decompressed
+                let mut buffer = vec![0; limits.decoded(header.uncompressed as u64)?];
+                codec.decompress(&payload, &mut buffer)?;
+                Bytes::from(buffer)
             }
-            _ => self.bytes.slice(start..end),
+            // Rows are kept as they are here, and must not keep the whole stretch.
+            _ => Bytes::copy_from_slice(&payload),
         };
+        let bytes = message.len();
         let batch = <LogEntryBatchPb as prost::Message>::decode(message)
             .map_err(|error| Error::corrupt("a LogEntryBatchPB message", error))?;
+        self.kept.add(bytes)?;
         Ok((batch, end))
     }
+}
+
+/// Whether reading on makes no sense: the disk fails, or all that is kept is too much.
+fn is_of_the_whole(error: &Error) -> bool {
+    !error.is_damage() || matches!(error.kind(), ErrorKind::LimitExceeded { limit: "log_bytes", .. })
 }
 
 #[cfg(test)]
@@ -453,7 +517,7 @@ mod tests {
     }
 
     fn parse(bytes: &Bytes) -> Segment {
-        parse_segment(Path::new("wal-000000007"), "wal", bytes, &Limits::default()).unwrap().unwrap()
+        parse_segment(&Location::local("wal-000000007"), "wal", bytes, &Limits::default()).unwrap().unwrap()
     }
 
     /// A batch of one COMMIT.
@@ -482,11 +546,11 @@ mod tests {
     #[test]
     fn a_header_is_read_without_what_follows() {
         let folder = tempfile::tempdir().unwrap();
-        let pool = FilePool::new(None);
+        let pool = FilePool::new(None, crate::fs::UnreadLog::default());
         std::fs::write(folder.path().join("wal-000000001"), segment_of(&[], b"no entries at all")).unwrap();
         std::fs::write(folder.path().join("wal-000000009"), b"damaged header").unwrap();
         std::fs::write(folder.path().join("wal-000000010"), [0; 100]).unwrap();
-        let segments = read_headers(folder.path(), &pool, &Limits::default());
+        let segments = read_headers(&folder.path().into(), &pool, &Limits::default());
         let found: Vec<_> = segments.iter().map(|s| (s.sequence, s.schema.is_some())).collect();
         assert_eq!(found, [(7, true), (9, false)]);
     }
@@ -495,8 +559,68 @@ mod tests {
     fn limits_are_kept() {
         let bytes = segment_of(&[COMMIT], &[]);
         let source = pilaster_core::source::MemorySource::new("wal", bytes);
-        let limits = Limits { log_bytes: 10, ..Limits::default() };
-        let error = read_segment(Path::new("wal-000000001"), &source, &limits).unwrap_err();
+        let limits = Limits { log_bytes: 3, ..Limits::default() };
+        let error =
+            read_segment(&Location::local("wal-000000001"), &source, &Kept::new(&limits)).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::LimitExceeded { limit: "log_bytes", .. }), "{error}");
+    }
+
+    /// Bytes with a hole behind them, that notes the longest read.
+    #[derive(Debug)]
+    struct Sparse {
+        start: Bytes,
+        size: u64,
+        longest: std::sync::atomic::AtomicU64,
+    }
+
+    impl Source for Sparse {
+        fn name(&self) -> &'static str {
+            "sparse"
+        }
+
+        fn size(&self) -> u64 {
+            self.size
+        }
+
+        fn read_at(&self, range: std::ops::Range<u64>) -> Result<Bytes> {
+            self.longest.fetch_max(range.end - range.start, std::sync::atomic::Ordering::Relaxed);
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            let from = (range.start as usize).min(self.start.len());
+            let until = (range.end as usize).min(self.start.len());
+            bytes[..until - from].copy_from_slice(&self.start[from..until]);
+            Ok(bytes.into())
+        }
+    }
+
+    #[test]
+    fn space_behind_the_entries_is_not_held_however_much_there_is() {
+        for (entries, end) in
+            [(&[COMMIT, COMMIT][..], SegmentEnd::Preallocated), (&[], SegmentEnd::Preallocated)]
+        {
+            let start = segment_of(entries, &[]);
+            let source = Sparse { start, size: 300 << 20, longest: 0.into() };
+            let limits = Limits { log_bytes: 100, ..Limits::default() };
+            let segment = read_segment(&Location::local("wal-000000007"), &source, &Kept::new(&limits));
+            let segment = segment.unwrap().unwrap();
+            assert_eq!((segment.entries.len(), segment.end), (entries.len(), end));
+            assert!(segment.findings.is_empty());
+            assert_eq!(source.longest.into_inner(), 1 << 20);
+        }
+    }
+
+    #[test]
+    fn damaged_stretches_without_end_are_counted() {
+        let mut behind = Vec::new();
+        for _ in 0..5000 {
+            let mut entry = entry_of(COMMIT);
+            *entry.last_mut().unwrap() ^= 1;
+            behind.extend(entry);
+        }
+        behind.extend(entry_of(COMMIT));
+        let segment = parse(&segment_of(&[COMMIT], &behind));
+        assert_eq!((segment.entries.len(), segment.gaps.as_slice()), (2, &[1][..]));
+        assert_eq!(segment.findings.len(), MOST_FINDINGS + 1);
+        let last = segment.findings.last().unwrap().to_string();
+        assert!(last.contains("4900 more stretches"), "{last}");
     }
 }

@@ -2,9 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
@@ -32,12 +31,6 @@ fn text(array: &ArrayRef, row: usize, scale: usize) -> String {
         }
         DataType::Float32 => format!("{:08x}", array.as_primitive::<Float32Type>().value(row).to_bits()),
         DataType::Float64 => format!("{:016x}", array.as_primitive::<Float64Type>().value(row).to_bits()),
-        DataType::Decimal32(..) => {
-            with_point(&array.as_primitive::<Decimal32Type>().value(row).to_string(), scale)
-        }
-        DataType::Decimal64(..) => {
-            with_point(&array.as_primitive::<Decimal64Type>().value(row).to_string(), scale)
-        }
         DataType::Decimal128(..) => {
             with_point(&array.as_primitive::<Decimal128Type>().value(row).to_string(), scale)
         }

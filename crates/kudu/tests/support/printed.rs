@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::i256;
@@ -57,8 +56,8 @@ fn printed(data_type: KuduType, array: &ArrayRef, row: usize) -> String {
         KuduType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
         KuduType::Float => float(f64::from(array.as_primitive::<Float32Type>().value(row))),
         KuduType::Double => float(array.as_primitive::<Float64Type>().value(row)),
-        KuduType::Decimal32 => format!("{}_D32", array.as_primitive::<Decimal32Type>().value(row)),
-        KuduType::Decimal64 => format!("{}_D64", array.as_primitive::<Decimal64Type>().value(row)),
+        KuduType::Decimal32 => format!("{}_D32", array.as_primitive::<Decimal128Type>().value(row)),
+        KuduType::Decimal64 => format!("{}_D64", array.as_primitive::<Decimal128Type>().value(row)),
         KuduType::Decimal128 => format!("{}_D128", array.as_primitive::<Decimal128Type>().value(row)),
         KuduType::Int128 => array.as_primitive::<Decimal256Type>().value(row).to_string(),
         KuduType::Date => {
@@ -184,7 +183,7 @@ pub fn values(data_type: KuduType, pattern: Pattern, rows: usize, nulls: u64) ->
         _ => Recipe::new(pattern, rows, nulls).build(&arrow),
     };
     match made.data_type() {
-        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => made,
+        DataType::Decimal128(..) => made,
         _ => arrow_cast::cast(&made, &arrow).unwrap(),
     }
 }

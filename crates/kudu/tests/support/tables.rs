@@ -51,9 +51,7 @@ pub fn rows_of(batches: &[RecordBatch]) -> Rows {
             .zip(schema.fields())
             .map(|(array, field)| {
                 let scale = match field.data_type() {
-                    DataType::Decimal32(_, s) | DataType::Decimal64(_, s) | DataType::Decimal128(_, s) => {
-                        *s as usize
-                    }
+                    DataType::Decimal128(_, s) => *s as usize,
                     _ => 0,
                 };
                 cells::texts(array, scale)

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use pilaster_core::{Error, Result};
 use pilaster_encoding::{frame_of_reference, group_varint};
 
-use super::numbers::{self, Numbers};
+use super::numbers::number_values;
 use super::runs::Runs;
 use super::{BlockShape, BlockStart, Values, shuffled, word};
 use crate::cfile::arrow_types::Target;
@@ -61,13 +61,7 @@ pub(super) fn read(
     if let Some(nulls) = &nulls {
         cut = spread(&cut, width, nulls);
     }
-    let (stored_width, number_width) = target.widths();
-    if stored_width == number_width {
-        return numbers::array(cut, rows, nulls, target);
-    }
-    let mut wide = Numbers::new(target, rows)?;
-    wide.push(&cut);
-    wide.finish(rows, nulls, target)
+    number_values(cut, rows, nulls, target)
 }
 
 /// The two counts before PLAIN and RLE values, checked, and the bytes after them.

@@ -118,7 +118,7 @@ impl Lists {
         let starts = self
             .starts
             .get(range.start..range.end.saturating_add(1))
-            .ok_or_else(|| Error::invalid(format!("cells {range:?} of {}", self.cells.len())))?;
+            .ok_or_else(|| Error::internal(format!("cells {range:?} of {}", self.cells.len())))?;
         let first = starts.first().copied().unwrap_or_default();
         let last = starts.last().copied().unwrap_or_default();
         let position = |offset: i32| usize::try_from(offset).unwrap_or_default();

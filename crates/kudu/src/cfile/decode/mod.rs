@@ -32,7 +32,7 @@ use super::types::{Encoding, Physical};
 pub(crate) use bytes::{MODE_CODEWORDS, MODE_PLAIN, PLAIN_HEADER_BYTES, decode_plain as decode_plain_bytes};
 use lists::Lists;
 pub(crate) use lists::as_list_type;
-pub(crate) use numbers::one_number;
+pub(crate) use numbers::{number_values, one_number};
 use runs::Runs;
 use shuffled::Shuffled;
 pub(crate) use shuffled::{ORDINAL_BYTES, SHUFFLE_HEADER_BYTES};
@@ -52,10 +52,10 @@ pub(crate) struct BlockShape {
     pub target: Target,
 }
 
-/// The words of a DICT file.
+/// The entries of a DICT file.
 pub(crate) type Words = ArrayRef;
 
-/// Finds the words of a DICT file. Blocks of plain strings do without them.
+/// Finds the entries of a DICT file. Blocks of plain strings do without them.
 pub(crate) type FindWords<'a> = &'a dyn Fn() -> Result<Option<Words>>;
 
 /// One data block, ready to give its rows.
@@ -95,7 +95,7 @@ impl Values {
 pub(crate) enum Form {
     /// As the type that was asked for.
     Wanted,
-    /// As an Arrow dictionary where the block has one: for comparing once per word.
+    /// As an Arrow dictionary where the block has one: for comparing once per entry.
     Codes,
 }
 
@@ -158,7 +158,7 @@ impl DecodedBlock {
     /// The rows `range` of this block (counted from its first row) as an array.
     pub fn read(&mut self, range: Range<usize>, form: Form, target: &Target) -> Result<ArrayRef> {
         if range.end > self.rows || range.start > range.end {
-            return Err(Error::invalid(format!("rows {range:?} of a block of {} rows", self.rows)));
+            return Err(Error::internal(format!("rows {range:?} of a block of {} rows", self.rows)));
         }
         if let Values::Lists(lists) = &mut self.values {
             return lists.read(range, target);
@@ -200,7 +200,7 @@ impl DecodedBlock {
     }
 }
 
-/// The values of a dictionary block as an array of words.
+/// The values of a dictionary block as an array of entries.
 pub(crate) fn words_of(values: &Values, target: &Target) -> Result<Words> {
     let Values::Bytes(strings) = values else {
         return Err(Error::invalid("a dictionary without bytes"));
@@ -232,7 +232,7 @@ fn read_values(
         }
         Values::Bytes(strings) => target.finish(strings.read(target.byte_kind(), &dense, nulls)?),
         Values::Codes { codes, words } => codes.read_words(dense, nulls, words, form, target),
-        Values::Lists(_) => Err(Error::invalid("lists inside lists")),
+        Values::Lists(_) => Err(Error::internal("lists inside lists")),
     }
 }
 

@@ -86,7 +86,7 @@ impl Numbers {
             8 => Collected::Bits64(Vec::with_capacity(rows)),
             16 => Collected::Bits128(Vec::with_capacity(rows)),
             32 => Collected::Bits256(Vec::with_capacity(rows)),
-            _ => return Err(Error::invalid(format!("no way from {stored_width} to {width} bytes"))),
+            _ => return Err(Error::internal(format!("no way from {stored_width} to {width} bytes"))),
         };
         Ok(Self {
             stored: StoredNumber::new(stored_width, target.is_unsigned),
@@ -148,17 +148,22 @@ pub(crate) fn one_number(stored: &[u8], target: &Target) -> Result<ArrayRef> {
     numbers.finish(1, None, target)
 }
 
-/// An array of the type that was asked for, of `rows` numbers that are as wide as [`Target::number`].
-pub(super) fn array(
-    numbers: Buffer,
+/// An array of the type that was asked for, of `rows` numbers as they are stored.
+pub(crate) fn number_values(
+    stored: Buffer,
     rows: usize,
     nulls: Option<NullBuffer>,
     target: &Target,
 ) -> Result<ArrayRef> {
-    let stored = StoredNumber::new(target.widths().0, target.is_unsigned);
-    let has_larger =
-        target.most_digits.is_some_and(|digits| has_larger(stored, &numbers, largest_of(digits)));
-    let array = number_array(target.number(), numbers, rows, nulls)?;
+    let (stored_width, width) = target.widths();
+    if stored_width != width {
+        let mut wide = Numbers::new(target, rows)?;
+        wide.push(&stored);
+        return wide.finish(rows, nulls, target);
+    }
+    let number = StoredNumber::new(stored_width, target.is_unsigned);
+    let has_larger = target.most_digits.is_some_and(|digits| has_larger(number, &stored, largest_of(digits)));
+    let array = number_array(target.number(), stored, rows, nulls)?;
     if has_larger {
         refuse_larger(&array, target)?;
     }

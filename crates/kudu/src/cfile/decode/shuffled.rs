@@ -79,7 +79,7 @@ impl Shuffled {
         })
     }
 
-    /// The words that the codewords `dense` stand for.
+    /// The entries that the codewords `dense` stand for.
     pub fn read_words(
         &self,
         dense: Range<usize>,
@@ -109,7 +109,7 @@ where
     T::Native: Ord + Into<u32>,
 {
     let codes = PrimitiveArray::<T>::new(codes.into(), nulls);
-    // Where all is null there may be no word at all.
+    // Where all is null there may be no entry at all.
     if codes.null_count() == codes.len() {
         return Ok(new_null_array(words.data_type(), codes.len()));
     }

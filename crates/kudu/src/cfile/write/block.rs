@@ -15,7 +15,7 @@ use super::values::Stored;
 /// unpack its bitmap.
 const MAX_ROWS: usize = 4 << 20;
 
-/// See the module.
+/// Collects the cells of one data block.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
     encoder: ValueEncoder,
@@ -95,7 +95,7 @@ impl BlockBuilder {
             let (Some(&start), Some(&end)) =
                 (cells.starts.get(cell), cells.starts.get(cell.saturating_add(1)))
             else {
-                return Err(Error::invalid("an array column shorter than announced"));
+                return Err(Error::internal("an array column shorter than announced"));
             };
             let is_set = cells.nulls.is_none_or(|nulls| nulls.is_valid(cell));
             if !is_set && !self.is_nullable {

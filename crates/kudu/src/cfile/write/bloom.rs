@@ -23,7 +23,7 @@ const BLOCK_KEYS: usize = 1710;
 /// Bits of a key: ⌊bits · 0.69314 / keys⌋.
 const HASH_FUNCTIONS: u32 = 13;
 
-/// See the module. The sizes are those Kudu takes unless told otherwise.
+/// Writes a bloom file. The sizes are those Kudu takes unless told otherwise.
 #[derive(Debug)]
 pub(crate) struct BloomFileWriter<W: Write> {
     sink: Sink<W>,

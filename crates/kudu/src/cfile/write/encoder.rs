@@ -47,7 +47,7 @@ enum Kind {
     },
     Plain(PlainBytes),
     Prefix(PrefixEncoder),
-    /// DICT: words are shared by all blocks; `plain` once the dictionary is full.
+    /// DICT: entries are shared by all blocks; `plain` once the dictionary is full.
     Dict {
         words: DictionaryBuilder,
         size: PlainSize,
@@ -199,7 +199,7 @@ impl ValueEncoder {
             (Kind::Plain(_) | Kind::Prefix(_) | Kind::Dict { .. }, Stored::Bytes(from)) => {
                 with_bytes!(from, values => self.append_bytes(values, range, whole))
             }
-            _ => Err(Error::invalid("values of another kind than the column's")),
+            _ => Err(Error::internal("values of another kind than the column's")),
         }
     }
 
@@ -250,7 +250,7 @@ impl ValueEncoder {
                     codes.push(code);
                     codes.len() >= codewords(limit)
                 }
-                _ => return Err(Error::invalid("strings in a column of numbers")),
+                _ => return Err(Error::internal("strings in a column of numbers")),
             };
             taken = taken.saturating_add(1);
             if is_full && !whole {
@@ -260,7 +260,7 @@ impl ValueEncoder {
         Ok(taken)
     }
 
-    /// Whether a DICT block must end before `stored[range]` because a word of it no longer fits in the dictionary.
+    /// Whether a DICT block must end before `stored[range]` because an entry of it no longer fits in the dictionary.
     pub fn must_end_before(&self, stored: &Stored, range: Range<usize>) -> bool {
         let Kind::Dict { words, size, codes, plain: None } = &self.kind else { return false };
         if codes.is_empty() || size.estimate() <= self.dictionary_limit {
@@ -368,7 +368,7 @@ impl Kind {
 }
 
 fn short() -> Error {
-    Error::invalid("an array shorter than announced")
+    Error::internal("an array shorter than announced")
 }
 
 /// Codewords of a full DICT block of `limit` bytes.

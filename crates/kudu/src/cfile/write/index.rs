@@ -10,7 +10,7 @@ use crate::cfile::proto::IndexBlockTrailerPb;
 /// What Kudu counts for the end of an index block.
 const TRAILER_ESTIMATE_BYTES: usize = 16;
 
-/// See the module.
+/// Builds an index tree from the bottom up.
 #[derive(Debug)]
 pub(super) struct IndexBuilder {
     block_size_bytes: usize,

@@ -91,7 +91,7 @@ impl CFileWriterOptions {
         self
     }
 
-    /// About how many bytes of words a dictionary has before strings are stored in plain; as many as a block has, unless
+    /// About how many bytes of entries a dictionary has before strings are stored in plain; as many as a block has, unless
     /// set.
     #[must_use]
     pub fn with_dictionary_size_bytes(mut self, bytes: usize) -> Self {
@@ -127,6 +127,11 @@ impl CFileWriterOptions {
     pub fn with_positional_index(mut self, index: bool) -> Self {
         self.positional_index = index;
         self
+    }
+
+    /// Whether there is an index by value, so that the column is a key.
+    pub fn has_value_index(&self) -> bool {
+        self.value_index
     }
 
     /// Whether this is a key column: an index by value, and the smallest and largest key in the footer. The values

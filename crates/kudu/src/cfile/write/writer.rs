@@ -59,6 +59,8 @@ impl<W: Write> CFileWriter<W> {
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the options do not fit the type; [`pilaster_core::ErrorKind::Io`].
     pub fn try_new(sink: W, field: &Field, options: CFileWriterOptions) -> Result<Self> {
+        // What is declared nullable may still hold no null; one that comes is an error.
+        let field = &field.clone().with_nullable(field.is_nullable() && !options.has_value_index());
         let shape = options.resolve(field)?;
         let sink = Sink::start(sink, &shape)?;
         let tree = |wanted: bool| wanted.then(|| IndexBuilder::new(shape.options.index_block_size_bytes));
@@ -175,7 +177,7 @@ impl<W: Write> CFileWriter<W> {
     }
 
     fn encoded_key(&self, stored: &Stored, row: usize) -> Result<Vec<u8>> {
-        let value = stored.value(row).ok_or_else(|| Error::invalid("a key without a value"))?;
+        let value = stored.value(row).ok_or_else(|| Error::internal("a key without a value"))?;
         let mut encoded = Vec::new();
         key::encode(self.shape.data_type, value, KeyPart::Last, &mut encoded)?;
         Ok(encoded)

@@ -1,0 +1,107 @@
+//! Servers in a storage of which one call goes wrong: nothing is given as complete that is not, and errors name the file.
+#![allow(
+    missing_docs,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use pilaster_core::progress::Silent;
+use pilaster_core::storage::MemoryStorage;
+use pilaster_core::{Dataset, Error, Location, LossLog, LostRows, Result, VerifyDepth, VerifyReport};
+use pilaster_kudu::store::{KuduStore, KuduStoreOptions, is_kudu_folder};
+use pilaster_kudu::tablet::KuduTable;
+use pilaster_testing::fault_net::{Looks, check, in_memory};
+use pilaster_testing::faults::{Fault, faulty};
+use support::tables::rows_of;
+
+/// Its cells as texts.
+type Row = Vec<Option<String>>;
+
+fn open(folder: &Location) -> Result<KuduStore> {
+    KuduStore::open(std::slice::from_ref(folder), KuduStoreOptions::default())
+}
+
+fn scan(table: &KuduTable, losses: Option<&Arc<LossLog>>) -> Result<Vec<Row>> {
+    let mut scan = table.scan();
+    if let Some(losses) = losses {
+        scan = scan.skip_damage(Arc::clone(losses));
+    }
+    Ok(rows_of(&pilaster_testing::batches(scan)?))
+}
+
+fn rows(folder: &Location) -> Result<Vec<Row>> {
+    let table = open(folder)?.table(None)?;
+    match table.absences().first() {
+        Some(absence) => Err(Error::incomplete(absence.what.clone()).at(&absence.path, 0, "")),
+        None => scan(&table, None),
+    }
+}
+
+fn verify(folder: &Location) -> Result<VerifyReport> {
+    open(folder)?.verify(None, VerifyDepth::Values, &Silent)
+}
+
+fn salvage(folder: &Location) -> Result<(Vec<Row>, Vec<LostRows>)> {
+    let (table, losses) = (open(folder)?.table(None)?, Arc::new(LossLog::new()));
+    let saved = scan(&table, Some(&losses))?;
+    table.absences().iter().for_each(|absence| losses.add(absence.loss()));
+    Ok((saved, losses.losses()))
+}
+
+#[test]
+fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
+    for name in ["tiny", "log-only", "file-blocks", "encrypted"] {
+        let folder = support::testdata().join(name).join("fs");
+        let memory = in_memory(&folder).unwrap();
+        assert_eq!(rows(&Location::local(&folder)).unwrap(), rows(&memory).unwrap(), "{name}");
+        let is_log = &|path: &str| path.contains("/wals/");
+        let looks = Looks { rows: &rows, verify: &verify, salvage: &salvage, is_log, notices_changes: true };
+        let calls = check(&memory, &looks);
+        assert!(calls > 100, "{name}: {calls} calls");
+    }
+}
+
+#[test]
+fn what_cannot_be_looked_into_may_be_a_root() {
+    let files = ["a/b/x", "a/c/server/wals/t/wal-1"];
+    let folder = MemoryStorage::with_files("memory", files.map(|path| (path, ""))).root();
+    for at in 0.. {
+        let (place, faults) = faulty(&folder, at, Fault::Refuse(std::io::ErrorKind::PermissionDenied));
+        let found = is_kudu_folder(&place);
+        let Some((call, path)) = faults.happened() else { break };
+        match found {
+            Ok(found) => assert!(found, "{call} {path}"),
+            Err(error) => assert!(error.to_string().contains(&path), "{call} {path}: {error}"),
+        }
+    }
+    assert!(is_kudu_folder(&folder).unwrap());
+    assert!(!is_kudu_folder(folder.child("a/b")).unwrap());
+}
+
+#[test]
+#[cfg(unix)]
+fn folders_whose_names_are_no_text_are_read() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = Location::local(scratch.path()).child(std::ffi::OsStr::from_bytes(b"d\xe9j\xe0 vu"));
+    for name in ["tiny", "log-only", "file-blocks", "encrypted"] {
+        let original = support::testdata().join(name).join("fs");
+        let target = folder.child(name);
+        for entry in Location::local(&original).walk().map(|entry| entry.unwrap()) {
+            let copy = target.path().join(entry.path().strip_prefix(&original).unwrap());
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::copy(entry.path(), copy).unwrap();
+        }
+        assert!(is_kudu_folder(&target).unwrap(), "{name}");
+        assert_eq!(rows(&target).unwrap(), rows(&Location::local(&original)).unwrap(), "{name}");
+        assert!(verify(&target).unwrap().is_sound(), "{name}");
+    }
+}
