@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use pilaster_core::{Error, Result};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::segment::{Compression, StorageFormat};
 
@@ -36,7 +36,7 @@ pub const VERSION_COLUMN: &str = "__DORIS_VERSION_COL__";
 pub(crate) const SKIP_BITMAP_COLUMN: &str = "__DORIS_SKIP_BITMAP_COL__";
 
 /// What rows of equal keys mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum KeysType {
     /// All of them are rows.
     #[default]
@@ -51,7 +51,7 @@ pub enum KeysType {
 }
 
 /// The schema of a tablet.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TabletSchema {
     /// What rows of equal keys mean.
     #[serde(default)]
@@ -71,7 +71,7 @@ pub struct TabletSchema {
     #[serde(default)]
     pub storage_format: Option<StorageFormat>,
     /// Codec of pages; LZ4F if it is not said.
-    #[serde(default, deserialize_with = "compression")]
+    #[serde(default, deserialize_with = "compression", serialize_with = "compression_name")]
     pub compression: Option<Compression>,
     /// How often a bloom filter may be wrong.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub struct TabletSchema {
 }
 
 /// Columns of a row that are replaced together: of rows of equal keys, those with the largest sequence count.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SequenceGroup {
     /// Unique id of the column that decides. It belongs to the group.
     pub sequence_column: i32,
@@ -107,7 +107,7 @@ pub struct SequenceGroup {
 }
 
 /// An index of a column that the table declares.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SchemaIndex {
     /// Its id.
     #[serde(default)]
@@ -127,7 +127,7 @@ pub struct SchemaIndex {
 }
 
 /// A column of a tablet.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SchemaColumn {
     /// Joins the column to the columns of segments, whatever its name and place.
     pub unique_id: i32,
@@ -169,6 +169,9 @@ pub struct SchemaColumn {
     /// Whether its pages have bloom filters.
     #[serde(default)]
     pub is_bf_column: bool,
+    /// Whether it has a bitmap index. Segments are not written with one.
+    #[serde(default)]
+    pub has_bitmap_index: bool,
     /// Whether what the function of an AGG_STATE gives may be null.
     #[serde(default)]
     pub result_is_nullable: bool,
@@ -190,6 +193,10 @@ fn compression<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Compression>
         Some(codec) => Ok(Some(codec)),
         None => Err(serde::de::Error::custom(format!("no codec {name:?}"))),
     }
+}
+
+fn compression_name<S: Serializer>(codec: &Option<Compression>, json: S) -> Result<S::Ok, S::Error> {
+    codec.map(Compression::name).serialize(json)
 }
 
 impl SchemaIndex {
@@ -233,6 +240,22 @@ impl TabletSchema {
         Ok(schema)
     }
 
+    /// The JSON form, which [`TabletSchema::parse_json`] reads.
+    ///
+    /// # Errors
+    /// [`pilaster_core::ErrorKind::InvalidInput`] if a number of it has no form in JSON.
+    pub fn to_json(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec_pretty(self).map_err(|error| Error::internal(format!("a schema as JSON: {error}")))
+    }
+
+    /// The same without bitmap indexes, as segments are written.
+    #[must_use]
+    pub fn without_bitmap_indexes(&self) -> Self {
+        let mut schema = self.clone();
+        schema.columns.iter_mut().for_each(|column| column.has_bitmap_index = false);
+        schema
+    }
+
     /// The columns rows are sorted by.
     pub(crate) fn sort_columns(&self) -> Vec<&SchemaColumn> {
         if self.cluster_key_uids.is_empty() {
@@ -256,5 +279,20 @@ mod tests {
         assert!(schema(&column(1, "a"), &column(1, "b")).is_err());
         assert!(schema(&column(1, "a"), &column(2, "a")).is_err());
         assert!(TabletSchema::parse_json(b"[1]").is_err());
+    }
+
+    #[test]
+    fn json_says_all_of_it() {
+        let schema = TabletSchema::parse_json(
+            br#"{"keys_type": "UNIQUE_KEYS", "num_short_key_columns": 1, "compression": "ZSTD", "storage_format": "V3",
+                "bf_fpp": 0.01, "merge_on_write": true, "columns": [
+                {"unique_id": 0, "name": "id", "type": "INT", "is_key": true},
+                {"unique_id": 1, "name": "list", "type": "ARRAY", "is_nullable": true, "default_value": "[]", "children": [
+                    {"unique_id": 2, "name": "item", "type": "DECIMAL64", "precision": 18, "frac": 4}]},
+                {"unique_id": 3, "name": "hidden", "type": "BIGINT", "visible": false, "has_bitmap_index": true}],
+                "indexes": [{"index_id": 7, "index_type": "NGRAM_BF", "col_unique_id": [1], "properties": {"gram_size": "3"}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(TabletSchema::parse_json(&schema.to_json().unwrap()).unwrap(), schema);
     }
 }

@@ -19,6 +19,7 @@ use arrow_array::types::UInt64Type;
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, LossLog, VerifyDepth};
 use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions, StorageFormat};
+use pilaster_testing::needs;
 use support::cells::{cell, is_same};
 use support::golden::Case;
 use support::{batches, goldens, memory};
@@ -27,9 +28,10 @@ fn open(case: &Case, bytes: Vec<u8>, options: &SegmentReaderOptions) -> pilaster
     SegmentReader::open_with_options(memory(&case.name, bytes), options)
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_segment_cut_anywhere_is_refused() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for case in Case::some(&root, "dup_without_key") {
         for length in 0..case.bytes.len() {
             let cut = case.bytes[..length].to_vec();
@@ -38,9 +40,10 @@ fn a_segment_cut_anywhere_is_refused() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn errors_name_file_place_expected_and_found() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let case = &Case::some(&root, "dup_without_key")[0];
     let mut bytes = case.bytes.clone();
     let last = bytes.len() - 1;
@@ -64,9 +67,10 @@ fn errors_name_file_place_expected_and_found() {
     );
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn every_flipped_byte_is_found_or_harmless() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut flips = 0;
     for name in [
         "dup_without_key",
@@ -93,9 +97,10 @@ fn every_flipped_byte_is_found_or_harmless() {
     assert!(flips > 1000, "{flips} flips");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn decoders_meet_any_damage_without_a_panic() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let limits = Limits { metadata_bytes: 1 << 20, ..Limits::small() };
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |end: usize| {
@@ -124,9 +129,10 @@ fn decoders_meet_any_damage_without_a_panic() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn rows_of_good_pages_survive_with_their_positions() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for case in Case::some(&root, "embedded_bloom") {
         let sound = case.open().unwrap();
         let pages = sound.pages().unwrap();
@@ -164,7 +170,10 @@ fn rows_of_good_pages_survive_with_their_positions() {
         assert_eq!(rows, expected, "{}", case.name);
         let noted = losses.losses();
         assert_eq!(noted.len(), 1, "{noted:?}");
-        assert_eq!((noted[0].rows.clone(), noted[0].column.as_deref()), (lost, Some(page.column.as_str())));
+        assert_eq!(
+            (noted[0].positions(), noted[0].column.as_deref()),
+            (Some(lost), Some(page.column.as_str()))
+        );
         let report = segment.verify(VerifyDepth::Checksums, &Silent).unwrap();
         assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
         assert_eq!(report.findings[0].offset, page.offset);

@@ -22,6 +22,7 @@ use pilaster_core::{Dataset, Limits, VerifyDepth, col, lit};
 use pilaster_doris::TabletSchema;
 use pilaster_doris::index_file::IndexFile;
 use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions, StorageFormat};
+use pilaster_testing::needs;
 use support::cells::{cell, is_same};
 use support::golden::Case;
 use support::{batches, goldens, memory};
@@ -63,9 +64,10 @@ fn compare(case: &Case) -> (Vec<String>, usize) {
     (wrong, compared)
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn every_golden_segment_holds_its_rows() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let cases = Case::all(&root);
     let (mut wrong, mut cells) = (Vec::new(), 0);
     for case in &cases {
@@ -78,9 +80,10 @@ fn every_golden_segment_holds_its_rows() {
     assert!(cases.len() >= 113 && cells > 400_000, "{} segments, {cells} cells", cases.len());
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn every_golden_segment_is_sound_at_every_depth() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for case in Case::all(&root) {
         for depth in [VerifyDepth::Footer, VerifyDepth::Checksums, VerifyDepth::Values] {
             let report = case.open().unwrap().verify(depth, &Silent).unwrap();
@@ -92,17 +95,19 @@ fn every_golden_segment_is_sound_at_every_depth() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn both_storage_formats_are_among_them() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let formats: Vec<_> =
         Case::all(&root).iter().map(|case| case.open().unwrap().metadata().format).collect();
     assert!(formats.contains(&StorageFormat::V2) && formats.contains(&StorageFormat::V3));
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn without_a_schema_columns_are_named_by_their_ids() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for case in Case::all(&root) {
         let bare = SegmentReader::open(memory(&case.name, case.bytes.clone())).unwrap();
         let named = case.open().unwrap();
@@ -129,9 +134,10 @@ fn without_a_schema_columns_are_named_by_their_ids() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn hidden_columns_are_shown_on_request_only() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for case in Case::all(&root) {
         let options = SegmentReaderOptions::default().with_schema(Some(case.schema.clone()));
         let visible =
@@ -148,9 +154,10 @@ fn hidden_columns_are_shown_on_request_only() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn index_files_are_containers_whose_parts_lie_inside() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut versions = BTreeSet::new();
     for path in std::fs::read_dir(root.join("inverted_index")).unwrap().map(|entry| entry.unwrap().path()) {
         let bytes = std::fs::read(&path).unwrap();
@@ -168,9 +175,10 @@ fn index_files_are_containers_whose_parts_lie_inside() {
     assert_eq!(versions, BTreeSet::from([1, 2]));
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn paths_of_a_variant_are_columns_on_request() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut seen = BTreeSet::new();
     for case in
         Case::all(&root).into_iter().filter(|case| case.schema.columns.iter().any(|c| c.name == "v_variant"))
@@ -211,9 +219,10 @@ fn paths_of_a_variant_are_columns_on_request() {
     );
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn columns_added_dropped_and_changed_since_are_joined_by_id() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let case = &Case::some(&root, "all_scalar_values_v3_nullable")[0];
     let json = r#"{"columns": [
         {"unique_id": 900, "name": "added", "type": "BIGINT", "default_value": "17"},

@@ -24,21 +24,12 @@ use pilaster_doris::TabletSchema;
 use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, SegmentWriteOptions, SegmentWriter, StorageFormat,
 };
+use pilaster_testing::needs;
 use serde_json::json;
 use support::golden::Case;
 use support::{batches, goldens};
 
 const CODECS: [&str; 4] = ["NO_COMPRESSION", "LZ4", "LZ4F", "ZLIB"];
-
-/// Whether the other reader can run; said aloud if not.
-fn can_run() -> bool {
-    let is_there = Command::new("python3").arg("--version").output().is_ok();
-    assert!(is_there || std::env::var("CI").as_deref() != Ok("true"), "CI must have python3");
-    if !is_there {
-        eprintln!("SKIPPED: no python3, so no other reader has read what is written");
-    }
-    is_there
-}
 
 /// How many cells the other reader found equal to the rows.
 fn cells_read(segment: &Path, schema: &Path, rows: &Path) -> u64 {
@@ -56,9 +47,10 @@ fn write(path: &Path, schema: &TabletSchema, options: &SegmentWriteOptions, rows
     std::fs::write(path, writer.finish().unwrap().0).unwrap();
 }
 
+#[needs(goldens = "doris", program = "python3")]
 #[test]
 fn golden_rows_written_again_are_read_by_another_reader() {
-    let Some(root) = goldens().filter(|_| can_run()) else { return };
+    let root = goldens();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("written.dat");
     let (mut files, mut of_doris, mut written) = (0, 0, 0);
@@ -80,11 +72,9 @@ fn golden_rows_written_again_are_read_by_another_reader() {
     assert!(files >= 109 && written > 10_000 && of_doris == written, "{files}: {of_doris}, {written}");
 }
 
+#[needs(program = "python3")]
 #[test]
 fn every_encoding_is_read_by_another_reader() {
-    if !can_run() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let columns = [

@@ -23,6 +23,7 @@ use pilaster_doris::segment::{
     SegmentWriter,
 };
 use pilaster_testing::ReadRecorder;
+use pilaster_testing::needs;
 use support::golden::Case;
 use support::{batches, goldens, memory};
 
@@ -212,9 +213,10 @@ fn threads_that_share_a_segment_prune_it_once() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn bitmaps_of_the_column_alone_are_read() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let case = &Case::some(&root, "v012_bitmap_index")[0];
     let watched = Watched::open(case.bytes.clone(), &case.options());
     let has_bitmap =

@@ -23,6 +23,7 @@ use pilaster_core::source::CountingSource;
 use pilaster_core::{CompareOp, Dataset, Literal, Predicate, RowRanges, SourceRef, col, lit};
 use pilaster_doris::schema::{SchemaColumn, TabletSchema};
 use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
+use pilaster_testing::needs;
 use support::golden::Case;
 use support::{batches, goldens, memory};
 
@@ -87,9 +88,10 @@ fn predicates(rows: &RecordBatch, column: usize, samples: usize) -> Vec<Predicat
     predicates
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn pruning_never_changes_an_answer() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let (mut asked, mut matched) = (0, 0);
     for case in Case::all(&root) {
         let segment = case.open().unwrap();
@@ -131,13 +133,14 @@ fn cost(case: &Case, predicate: &Predicate, columns: &[&str]) -> (u64, u64, usiz
     (counting.counts().bytes, counting.counts().reads, rows.iter().map(RecordBatch::num_rows).sum())
 }
 
-fn case(part: &str) -> Option<Case> {
-    Some(Case::some(&goldens()?, part).into_iter().next().unwrap())
+fn case(part: &str) -> Case {
+    Case::some(&goldens(), part).into_iter().next().unwrap()
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_key_is_found_in_few_pages() {
-    let Some(case) = case("v012_all_types_20k") else { return };
+    let case = case("v012_all_types_20k");
     let key = case.rows[10_000]["k1"].as_i64().unwrap();
     let (bytes, reads, rows) = cost(&case, &col("k1").eq(lit(key)), &["v_big"]);
     assert!(rows >= 1);
@@ -145,15 +148,17 @@ fn a_key_is_found_in_few_pages() {
     assert!(bytes < size / 10 && reads <= 12, "{bytes} of {size} bytes in {reads} reads");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn keys_outside_the_segment_cost_no_page() {
-    let Some(case) = case("v012_all_types_20k") else { return };
+    let case = case("v012_all_types_20k");
     assert_eq!(cost(&case, &col("k1").gt(lit(i32::MAX - 1)), &["v_high"]), (0, 0, 0));
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_bitmap_index_leads_to_the_rows() {
-    let Some(case) = case("v012_bitmap_index") else { return };
+    let case = case("v012_bitmap_index");
     let segment = case.open().unwrap();
     let rows = whole(&segment);
     let mut narrowed = 0;
@@ -171,9 +176,10 @@ fn a_bitmap_index_leads_to_the_rows() {
     assert!(narrowed > 0, "no column was narrowed");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_bloom_filter_drops_pages_without_the_value() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut dropped = 0;
     for case in Case::some(&root, "embedded_bloom") {
         let segment = case.open().unwrap();
@@ -190,9 +196,10 @@ fn a_bloom_filter_drops_pages_without_the_value() {
     assert!(dropped > 4, "{dropped} columns had pages dropped");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_filter_of_parts_drops_pages_without_the_part() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut asked = 0;
     for case in Case::some(&root, "embedded_bloom") {
         let segment = case.open().unwrap();
@@ -223,9 +230,10 @@ fn a_filter_of_parts_drops_pages_without_the_part() {
     assert!(asked >= 3, "{asked} segments");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_primary_key_leads_to_its_row() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut narrowed = 0;
     for case in Case::some(&root, "unique_mow_v3") {
         let segment = case.open().unwrap();
@@ -239,9 +247,10 @@ fn a_primary_key_leads_to_its_row() {
     assert!(narrowed > 0);
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_column_is_read_in_few_reads() {
-    let Some(case) = case("v012_all_types_20k") else { return };
+    let case = case("v012_all_types_20k");
     let counting = Arc::new(CountingSource::new(memory(&case.name, case.bytes.clone())));
     let segment =
         SegmentReader::open_with_options(Arc::clone(&counting) as SourceRef, &case.options()).unwrap();

@@ -56,7 +56,7 @@ fn repository(root: &Path, mark: &str) -> PathBuf {
 }
 
 fn only_tablet(root: &Path) -> TabletFolder {
-    let mut found = find_tablets(&root.join("backup"), &Limits::default()).unwrap().tablets;
+    let mut found = find_tablets(root.join("backup"), &Limits::default()).unwrap().tablets;
     assert_eq!(found.len(), 1);
     found.remove(0)
 }

@@ -20,11 +20,14 @@ use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 use pilaster_core::progress::Silent;
-use pilaster_core::{CompareOp, Dataset, Limits, Literal, LossLog, Predicate, RowRanges, VerifyDepth, col};
+use pilaster_core::{
+    CompareOp, Dataset, Limits, Literal, Location, LossLog, Predicate, RowRanges, VerifyDepth, col,
+};
 use pilaster_doris::KeysType;
 use pilaster_doris::tablet::{
     TabletFolder, TabletMeta, TabletOptions, TabletReader, find_tablets, has_tablets,
 };
+use pilaster_testing::needs;
 use support::cells::cell;
 use support::{batches, goldens};
 
@@ -77,9 +80,10 @@ fn expected(path: &Path) -> Vec<String> {
     lines
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn every_key_model_gives_its_rows_at_every_version() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let (mut states, mut rows) = (0, 0);
     for (name, case) in cases(&root) {
         for file in std::fs::read_dir(&case).unwrap().map(|entry| entry.unwrap().path()) {
@@ -100,9 +104,10 @@ fn every_key_model_gives_its_rows_at_every_version() {
     assert!(states >= 10, "{states} states");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn filters_and_limits_see_the_rows_of_the_tablet() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for (name, case) in cases(&root) {
         let tablet = open(&case, &TabletOptions::default());
         let rows = whole(&tablet);
@@ -138,9 +143,10 @@ fn filters_and_limits_see_the_rows_of_the_tablet() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn rows_are_found_again_by_their_positions() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for (name, case) in cases(&root) {
         let tablet = open(&case, &TabletOptions::default());
         let numbered = batches(tablet.scan().row_numbers("#")).unwrap();
@@ -155,9 +161,10 @@ fn rows_are_found_again_by_their_positions() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn the_hidden_version_column_shows_the_version_of_the_rowset() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let tablet = open(&root.join("tablet/unique_mow"), &TabletOptions::default().with_hidden(true));
     let rows = whole(&tablet);
     let versions = rows.column_by_name("__DORIS_VERSION_COL__").unwrap();
@@ -169,9 +176,10 @@ fn the_hidden_version_column_shows_the_version_of_the_rowset() {
     assert_eq!(versions.null_count(), 0);
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn versions_that_are_not_there_are_named() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for (name, case) in cases(&root) {
         let error =
             TabletReader::open(&folder(&case), &TabletOptions::default().with_as_of(Some(99))).unwrap_err();
@@ -179,34 +187,40 @@ fn versions_that_are_not_there_are_named() {
     }
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_backup_repository_is_a_snapshot_under_other_names() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let case = root.join("tablet/unique_mow");
     let repository = tempfile::tempdir().unwrap();
     let tablet = repository.path().join("__ss_x/__ss_content/__db_1/__tbl_2/__part_3/__idx_4/__20005");
     std::fs::create_dir_all(&tablet).unwrap();
-    for (name, path) in &folder(&case).files {
-        std::fs::copy(path, tablet.join(format!("__{name}.d41d8cd98f00b204e9800998ecf8427e"))).unwrap();
+    for (name, file) in &folder(&case).files {
+        std::fs::copy(file.path(), tablet.join(format!("__{name}.d41d8cd98f00b204e9800998ecf8427e")))
+            .unwrap();
     }
-    assert!(has_tablets(repository.path()));
+    assert!(has_tablets(repository.path()).unwrap());
     let found = open(repository.path(), &TabletOptions::default());
     assert_eq!(lines(&whole(&found)), expected(&case.join("current.rows.jsonl")));
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_missing_segment_is_named() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut folder = folder(&root.join("tablet/aggregate"));
     let segment = folder.files.keys().find(|name| name.ends_with("_1.dat")).unwrap().clone();
     folder.files.remove(&segment);
-    let error = TabletReader::open(&folder, &TabletOptions::default()).unwrap_err().to_string();
-    assert!(error.contains(&format!("segment {segment} of versions")), "{error}");
+    let absences = TabletReader::open(&folder, &TabletOptions::default()).unwrap().absences();
+    assert_eq!(absences.len(), 1);
+    assert!(absences[0].what.contains(&format!("segment {segment} of versions")), "{absences:?}");
+    assert!(absences[0].rows.is_some_and(|rows| rows > 0), "{absences:?}");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn headers_of_real_tablets_are_read_and_every_flip_is_found() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let header = std::fs::read(root.join("meta/tablet_meta_test.hdr")).unwrap();
     let meta = TabletMeta::parse(&header, &Limits::default()).unwrap();
     assert_eq!((meta.table_id, meta.partition_id, meta.tablet_id), (1, 2, 3));
@@ -229,6 +243,7 @@ fn assert_only_proven_rows(folder: &TabletFolder, expected: &[String], what: &st
     let losses = Arc::new(LossLog::new());
     let found = batches(tablet.scan().batch_size(3).skip_damage(Arc::clone(&losses)))
         .unwrap_or_else(|error| panic!("{what}: {error}"));
+    tablet.absences().iter().for_each(|absence| losses.add(absence.loss()));
     let found = lines(&concat_batches(&tablet.schema(), &found).unwrap());
     let mut left = expected.to_vec();
     for line in &found {
@@ -239,26 +254,27 @@ fn assert_only_proven_rows(folder: &TabletFolder, expected: &[String], what: &st
     found.len()
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_damaged_tablet_gives_proven_rows_only_and_says_what_is_missing() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut given = 0;
     for (name, case) in cases(&root) {
         let (whole_folder, expected) =
             (folder(&case), lines(&whole(&open(&case, &TabletOptions::default()))));
         let scratch = tempfile::tempdir().unwrap();
-        for (file, path) in whole_folder.files.iter().filter(|(file, _)| file.ends_with(".dat")) {
+        for (file, entry) in whole_folder.files.iter().filter(|(file, _)| file.ends_with(".dat")) {
             let mut without = whole_folder.clone();
             without.files.remove(file);
             given += assert_only_proven_rows(&without, &expected, &format!("{name} without {file}"));
-            let bytes = std::fs::read(path).unwrap();
+            let bytes = std::fs::read(entry.path()).unwrap();
             for at in (0..bytes.len()).step_by(13) {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 0x41;
                 let changed = scratch.path().join(file);
                 std::fs::write(&changed, &damaged).unwrap();
                 let mut with = whole_folder.clone();
-                with.files.insert(file.clone(), changed);
+                with.files.insert(file.clone(), Location::local(changed).entry().unwrap().unwrap());
                 given += assert_only_proven_rows(&with, &expected, &format!("{name} {file} byte {at}"));
             }
         }
@@ -266,9 +282,10 @@ fn a_damaged_tablet_gives_proven_rows_only_and_says_what_is_missing() {
     assert!(given > 1000, "{given} rows");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn metadata_as_json_says_the_same() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let json = std::fs::read_to_string(root.join("meta/header_without_inc_rs.txt")).unwrap();
     let error = TabletMeta::parse_json(json.as_bytes(), &Limits::default()).unwrap_err();
     assert!(error.to_string().contains("ALPHA rowset"), "{error}");

@@ -142,7 +142,7 @@ fn a_row_with_it_is_given_to_nobody() {
         assert_eq!(keys(scan().skip_damage(Arc::clone(&losses))).unwrap(), [0, 2]);
         let lost = losses.losses();
         assert_eq!(lost.len(), 1, "{lost:?}");
-        assert_eq!((lost[0].rows.clone(), lost[0].column.as_deref()), (1..2, Some(name)));
+        assert_eq!((lost[0].positions(), lost[0].column.as_deref()), (Some(1..2), Some(name)));
     }
     assert_eq!(keys(reader.scan().project(["k"])).unwrap(), [0, 1, 2]);
 }
@@ -169,7 +169,7 @@ fn a_table_is_read_around_what_the_delete_sign_hides() {
     writer.finish_rowset().unwrap();
     writer.finish().unwrap();
     let tablets = find_tablets(&root, &Limits::default()).unwrap().tablets;
-    let (_, path) = tablets[0].files.iter().find(|(name, _)| name.ends_with(".dat")).unwrap();
+    let path = tablets[0].files.iter().find(|(name, _)| name.ends_with(".dat")).unwrap().1.path();
     let file = std::fs::read(path).unwrap();
     std::fs::write(path, with_cells(file, 0)).unwrap();
     let reader = TabletReader::open(&tablets[0], &TabletOptions::default()).unwrap();

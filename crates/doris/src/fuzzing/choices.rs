@@ -1,6 +1,6 @@
 //! Choices out of bytes: first the bytes themselves, then numbers that look random.
 
-/// See the module.
+/// Takes choices from the bytes of a fuzzer.
 #[derive(Debug)]
 pub(super) struct Choices<'a> {
     bytes: std::slice::Iter<'a, u8>,

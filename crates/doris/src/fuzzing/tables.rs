@@ -219,7 +219,8 @@ impl Table {
 /// The rows in the order of their keys, and where these must not repeat, without repeats.
 fn sorted(schema: &TabletSchema, rows: &RecordBatch) -> RecordBatch {
     let keys = row_keys(schema, rows, false).expect("keys of the schema");
-    let mut order = keys.order();
+    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    order.sort_by(|a, b| keys.key(*a as usize).cmp(keys.key(*b as usize)));
     if schema.keys_type == KeysType::Unique && schema.merge_on_write {
         // Whatever the rows are sorted by, the keys are what must not repeat.
         let keys = row_keys(schema, rows, true).expect("keys of the schema");
@@ -368,7 +369,9 @@ pub fn tablet_round_trip(bytes: &[u8], parent: &Path) {
     let options = TabletWriteOptions::default()
         .with_layout(choices.of(&[TabletLayout::Snapshot, TabletLayout::StorageRoot { shard: 7 }]))
         .with_rows_per_segment(choices.of(&[1, 13, 100, 100_000]).max(rows.num_rows() as u32 / 40))
-        .with_buffer_bytes(choices.of(&[2000, 1 << 20]))
+        .with_segment_bytes(choices.of(&[2000, 1 << 20]))
+        .with_sort_memory_bytes(choices.of(&[1, 3000, 1 << 20]))
+        .with_sorted_rowsets(choices.below(2) == 0)
         .with_creation_time(1_700_000_000)
         .with_segment_options(options(&table.schema, &mut choices));
     let target = parent.join("tablet");
@@ -386,7 +389,7 @@ pub fn tablet_round_trip(bytes: &[u8], parent: &Path) {
     assert_eq!(summary.version, 1 + loads as i64);
     let folders = find_tablets(&target, &Limits::default()).expect("a folder").tablets;
     assert_eq!(folders.len(), 1);
-    assert_eq!(folders[0].path, summary.folder);
+    assert_eq!(folders[0].location.path(), summary.folder);
     let reader = TabletReader::open(&folders[0], &TabletOptions::default().with_hidden(true))
         .unwrap_or_else(|error| panic!("{error}: {:?}", table.schema));
     let report = reader.verify(VerifyDepth::Values, &Silent).expect("looking does not fail");

@@ -78,7 +78,7 @@ impl ColumnCursor for Cells {
 
 impl Columns for IndexFileReader {
     fn open(&self, column: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        let missing = || Error::invalid(format!("no column number {column}"));
+        let missing = || Error::internal(format!("no column number {column}"));
         Ok(Box::new(Cells(Arc::clone(self.columns.get(column).ok_or_else(missing)?))))
     }
 }

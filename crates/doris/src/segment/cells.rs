@@ -72,7 +72,7 @@ impl Cell {
     pub fn of_type(field_type: FieldType, precision: Option<i32>, scale: Option<i32>) -> Result<Self> {
         let number = |arrow: DataType| match field_type.physical() {
             Physical::Fixed(width) => Ok(Self::Number(arrow, width)),
-            _ => Err(Error::invalid(format!("{field_type} is no number"))),
+            _ => Err(Error::internal(format!("{field_type} is no number"))),
         };
         Ok(match field_type {
             FieldType::Bool => Self::Bool,
@@ -108,7 +108,7 @@ impl Cell {
             | FieldType::AggState
             | FieldType::Variant => Self::Bytes,
             FieldType::Struct | FieldType::Array | FieldType::Map => {
-                return Err(Error::invalid(format!("{field_type} has no cells of its own")));
+                return Err(Error::internal(format!("{field_type} has no cells of its own")));
             }
         })
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, FieldRef, Fields};
+use pilaster_core::order::Order;
 use pilaster_core::{Error, Result};
 
 use super::cells::Cell;
@@ -22,7 +23,7 @@ use super::types::{Encoding, FieldType};
 use super::variant::Variant;
 use crate::schema::{ROW_STORE_COLUMN, SchemaColumn};
 
-/// See the module.
+/// A column of a segment, with the columns it is made of.
 #[derive(Debug, Clone)]
 pub(crate) enum Column {
     Paged(Arc<PagedColumn>),
@@ -33,7 +34,7 @@ pub(crate) enum Column {
     /// A path of a VARIANT, as JSON text.
     VariantPath(Arc<Variant>, Vec<String>),
     /// A column that was added after the file was written: one value for all rows, or why there is none.
-    Constant(Arc<Result<ArrayRef, String>>, DataType),
+    Constant(Arc<Result<ArrayRef>>, DataType),
     /// A column whose type was changed after the file was written.
     Cast(Box<Column>, DataType),
 }
@@ -149,7 +150,7 @@ impl Column {
     /// A column that the file does not have.
     pub fn missing(schema: &SchemaColumn) -> Result<Self> {
         let arrow = schema_type(schema)?;
-        let value = default_value(schema, &arrow).map_err(|error| error.to_string());
+        let value = default_value(schema, &arrow);
         Ok(Self::Constant(Arc::new(value), arrow))
     }
 
@@ -264,6 +265,22 @@ fn cell_of(meta: &ColumnMeta, schema: Option<&SchemaColumn>) -> Result<Cell> {
         return Ok(Cell::Bytes);
     }
     Cell::of(meta, schema.map(|schema| (schema.precision, schema.frac)))
+}
+
+/// A field, which says of addresses that they are no texts.
+pub(crate) fn column_field(
+    name: &str,
+    data_type: DataType,
+    is_nullable: bool,
+    field_type: Option<FieldType>,
+) -> Field {
+    let order = match field_type {
+        Some(FieldType::Ipv4) => Some(Order::Ipv4),
+        Some(FieldType::Ipv6) => Some(Order::Ipv6),
+        _ => None,
+    };
+    let metadata = order.map(Order::metadata).unwrap_or_default();
+    Field::new(name, data_type, is_nullable).with_metadata(metadata)
 }
 
 /// The Arrow type of a column of a schema, as reading a file of it would give.

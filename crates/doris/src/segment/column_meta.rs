@@ -39,7 +39,7 @@ pub struct ColumnMeta {
     pub is_nullable: bool,
     /// Values, nulls included.
     pub num_rows: u64,
-    /// The words of a DICT column.
+    /// The entries of a DICT column.
     pub dictionary: Option<PagePointer>,
     /// The columns this one is made of.
     pub children: Vec<ColumnMeta>,

@@ -11,7 +11,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, FieldRef, Fields};
 use arrow_select::take::take;
 use pilaster_core::positional::ColumnCursor;
-use pilaster_core::{Error, Limits, Result, RowRanges, fitting};
+use pilaster_core::{Error, Limits, Result, RowRanges, ScanMemory, fitting};
 
 use super::column::{Column, Repeated};
 use super::decode::Form;
@@ -21,7 +21,7 @@ use super::paged::PagedColumn;
 use super::variant::VariantCursor;
 use super::zero_date;
 
-/// See the module.
+/// Reads a column; nested columns have a cursor for each of their parts.
 #[derive(Debug)]
 pub(crate) enum Cursor {
     Paged(PageCursor),
@@ -29,7 +29,7 @@ pub(crate) enum Cursor {
     Map(RepeatedCursor, FieldRef, Box<(Cursor, Cursor)>),
     Struct(Fields, Vec<Cursor>, Option<PageCursor>),
     Variant(VariantCursor),
-    Constant(Arc<Result<ArrayRef, String>>),
+    Constant(Arc<Result<ArrayRef>>),
     Cast(Box<Cursor>, DataType),
 }
 
@@ -42,6 +42,7 @@ pub(crate) struct RepeatedCursor {
     /// About what an item costs in memory, for refusing rows of absurdly many.
     item_bytes: u64,
     limits: Limits,
+    memory: ScanMemory,
 }
 
 /// Where the items of a stretch of rows lie.
@@ -63,44 +64,47 @@ impl Items {
 
 impl Column {
     /// A cursor for a scan that will visit all of `wanted`.
-    pub fn cursor(&self, wanted: &RowRanges) -> Cursor {
-        let paged = |column: &Arc<PagedColumn>| PageCursor::new(column, wanted.clone());
+    pub fn cursor(&self, wanted: &RowRanges, memory: &ScanMemory) -> Cursor {
+        let paged = |column: &Arc<PagedColumn>| PageCursor::new(column, wanted.clone(), memory);
         match self {
             Self::Paged(column) => Cursor::Paged(paged(column)),
             Self::List(shared, field, item) => Cursor::List(
-                shared.cursor(wanted, item.value_bytes()),
+                shared.cursor(wanted, item.value_bytes(), memory),
                 Arc::clone(field),
-                Box::new(item.cursor(&shared.wanted_items(wanted))),
+                Box::new(item.cursor(&shared.wanted_items(wanted), memory)),
             ),
             Self::Map(shared, field, columns) => {
                 let items = shared.wanted_items(wanted);
                 let item_bytes = columns.0.value_bytes().saturating_add(columns.1.value_bytes());
-                let columns = (columns.0.cursor(&items), columns.1.cursor(&items));
-                Cursor::Map(shared.cursor(wanted, item_bytes), Arc::clone(field), Box::new(columns))
+                let columns = (columns.0.cursor(&items, memory), columns.1.cursor(&items, memory));
+                Cursor::Map(shared.cursor(wanted, item_bytes, memory), Arc::clone(field), Box::new(columns))
             }
             Self::Struct(group) => Cursor::Struct(
                 group.fields.clone(),
-                group.columns.iter().map(|column| column.cursor(wanted)).collect(),
+                group.columns.iter().map(|column| column.cursor(wanted, memory)).collect(),
                 group.nulls.as_ref().map(paged),
             ),
-            Self::Variant(variant) => Cursor::Variant(VariantCursor::new(variant, Vec::new(), wanted)),
+            Self::Variant(variant) => {
+                Cursor::Variant(VariantCursor::new(variant, Vec::new(), wanted, memory))
+            }
             Self::VariantPath(variant, keys) => {
-                Cursor::Variant(VariantCursor::new(variant, keys.clone(), wanted))
+                Cursor::Variant(VariantCursor::new(variant, keys.clone(), wanted, memory))
             }
             Self::Constant(value, _) => Cursor::Constant(Arc::clone(value)),
-            Self::Cast(inner, to) => Cursor::Cast(Box::new(inner.cursor(wanted)), to.clone()),
+            Self::Cast(inner, to) => Cursor::Cast(Box::new(inner.cursor(wanted, memory)), to.clone()),
         }
     }
 }
 
 impl Repeated {
-    fn cursor(&self, wanted: &RowRanges, item_bytes: u64) -> RepeatedCursor {
+    fn cursor(&self, wanted: &RowRanges, item_bytes: u64, memory: &ScanMemory) -> RepeatedCursor {
         RepeatedCursor {
-            offsets: PageCursor::new(&self.offsets, wanted.clone()),
-            nulls: self.nulls.as_ref().map(|nulls| PageCursor::new(nulls, wanted.clone())),
+            offsets: PageCursor::new(&self.offsets, wanted.clone(), memory),
+            nulls: self.nulls.as_ref().map(|nulls| PageCursor::new(nulls, wanted.clone(), memory)),
             items: self.items,
             item_bytes,
             limits: self.offsets.shape.limits.clone(),
+            memory: memory.clone(),
         }
     }
 
@@ -124,7 +128,9 @@ impl RepeatedCursor {
             return Err(refuse(format!("offsets up to {}", self.items)));
         }
         let items = last.saturating_sub(first);
-        fitting::check_bytes(items.saturating_mul(self.item_bytes), &self.limits)
+        let bytes = items.saturating_mul(self.item_bytes);
+        fitting::check_bytes(bytes, &self.limits)
+            .and_then(|()| self.memory.take(bytes))
             .map_err(|error| self.offsets.at_page_of(rows.start, error))?;
         let relative = starts
             .iter()
@@ -207,7 +213,7 @@ impl Cursor {
                 }
                 let values = columns.1.read_inside(items.range)?;
                 let DataType::Struct(fields) = field.data_type() else {
-                    return Err(Error::invalid("a map without entries"));
+                    return Err(Error::internal("a map without entries"));
                 };
                 let entries = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
                 Ok(Arc::new(MapArray::try_new(Arc::clone(field), items.offsets, entries, nulls, false)?))
@@ -226,7 +232,7 @@ impl Cursor {
             }
             Self::Variant(cursor) => cursor.read(rows),
             Self::Constant(value) => {
-                let value = value.as_ref().as_ref().map_err(|message| Error::invalid(message.clone()))?;
+                let value = value.as_ref().as_ref().map_err(Error::clone)?;
                 let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
                 Ok(take(value, &UInt32Array::from(vec![0; count]), None)?)
             }
@@ -261,7 +267,7 @@ impl Cursor {
             Self::Variant(cursor) => cursor.damages(rows),
             Self::Constant(value) => match value.as_ref() {
                 Ok(_) => Vec::new(),
-                Err(message) => vec![(rows.clone(), Error::invalid(message.clone()))],
+                Err(error) => vec![(rows.clone(), error.clone())],
             },
             Self::Cast(inner, _) => {
                 let damages = inner.damages(rows);

@@ -31,7 +31,7 @@ const COLUMNS_FIELD: u64 = 2;
 const CHILDREN_FIELD: u64 = 10;
 
 /// Where the columns are described.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum StorageFormat {
     /// In the footer.
     V2,

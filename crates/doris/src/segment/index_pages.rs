@@ -9,7 +9,7 @@ use pilaster_core::{Result, Source};
 
 use super::page::PagePointer;
 
-/// See the module.
+/// Reads ordinal index pages and keeps those that were read along.
 #[derive(Debug, Default)]
 pub(crate) struct IndexPages(Mutex<State>);
 

@@ -63,7 +63,7 @@ mod zone_map;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use any_bytes::{decode_any_page, parse_any_index, variant_cell_text};
-pub(crate) use column::schema_type;
+pub(crate) use column::{column_field, schema_type};
 pub use column_meta::{ColumnMeta, VariantPath};
 pub use footer::{MAGIC, PrimaryKeyMeta, SegmentMetadata, StorageFormat};
 pub use page::PagePointer;

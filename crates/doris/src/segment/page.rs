@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pilaster_core::buffers::BlockBuffer;
@@ -21,6 +22,8 @@ use crate::messages::{self, PageFooterPb, PagePointerPb, required};
 
 /// Size of the page footer and checksum.
 const TRAILER_BYTES: usize = 8;
+/// Dictionaries that are kept have so many bytes for each of the file.
+const WORDS_FOR_A_BYTE: u64 = 4;
 
 /// Where a page lies: its offset, and its size with footer and checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,11 +93,43 @@ pub(crate) struct PageStore {
     /// Where pages end.
     pub pages_end: u64,
     pub(super) index_pages: Arc<IndexPages>,
+    /// Pages that the indexes of all columns list.
+    pub(super) listed: Arc<AtomicU64>,
+    /// Bytes of the dictionaries that are kept.
+    pub(super) words: Arc<AtomicU64>,
 }
 
 impl PageStore {
     pub fn new(source: SourceRef, limits: Limits, verify_checksums: bool, pages_end: u64) -> Self {
-        Self { source, limits, verify_checksums, pages_end, index_pages: Arc::default() }
+        Self {
+            source,
+            limits,
+            verify_checksums,
+            pages_end,
+            index_pages: Arc::default(),
+            listed: Arc::default(),
+            words: Arc::default(),
+        }
+    }
+
+    /// Refuses more pages of all columns than the file has room for: many columns may name one index.
+    pub fn check_listed(&self, more: u64) -> Result<()> {
+        let all = self.listed.load(Ordering::Relaxed).saturating_add(more);
+        if all <= self.pages_end {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!("indexes of at most {} pages in all", self.pages_end), all))
+    }
+
+    pub fn count_listed(&self, more: u64) {
+        self.listed.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Whether dictionaries of so many bytes more are kept as long as the file is open.
+    pub fn may_keep_words(&self, bytes: u64) -> bool {
+        let most = self.pages_end.saturating_mul(WORDS_FOR_A_BYTE).min(self.limits.scan_bytes / 2);
+        let add = |all: u64| all.checked_add(bytes).filter(|sum| *sum <= most);
+        self.words.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
     pub fn name(&self) -> &str {

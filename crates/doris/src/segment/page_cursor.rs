@@ -8,15 +8,17 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_select::take::take;
+use bytes::Bytes;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
-use pilaster_core::fitting::Held;
+use pilaster_core::fitting::{self, Held};
+use pilaster_core::memory::Room;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::source::ReadAhead;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
-use super::decode::{DecodedPage, Form};
+use super::decode::{DecodedPage, Form, Words};
 use super::page::PageKind;
-use super::paged::PagedColumn;
+use super::paged::{LocatedPage, PagedColumn};
 
 /// Rows that cannot be read, and why.
 pub(crate) type Damage = (Range<u64>, Error);
@@ -63,13 +65,25 @@ pub(crate) fn unreadable(
     damages
 }
 
-/// See the module.
+/// The page that was decoded last.
+#[derive(Debug)]
+struct Open {
+    page: DecodedPage,
+    /// Unless there is none: then it goes with the read that needs it, and no value may point into it.
+    room: Option<Room>,
+}
+
+/// Reads a column page by page and keeps the page it is in.
 #[derive(Debug)]
 pub(crate) struct PageCursor {
     column: Arc<PagedColumn>,
     /// Rows that will all be read: what may be fetched ahead.
     wanted: RowRanges,
-    current: Option<DecodedPage>,
+    current: Option<Open>,
+    /// Room of the pages that the values given last point into, and the words that are not kept with the file.
+    rooms: Vec<Room>,
+    words: Option<(Words, Room)>,
+    memory: ScanMemory,
     ahead: ReadAhead,
     /// Whether a read is refused whose strings would keep too many pages in memory.
     is_bounded: bool,
@@ -78,12 +92,15 @@ pub(crate) struct PageCursor {
 }
 
 impl PageCursor {
-    pub fn new(column: &Arc<PagedColumn>, wanted: RowRanges) -> Self {
+    pub fn new(column: &Arc<PagedColumn>, wanted: RowRanges, memory: &ScanMemory) -> Self {
         column.announce_pages();
         Self {
             column: Arc::clone(column),
             wanted,
             current: None,
+            rooms: Vec::new(),
+            words: None,
+            memory: memory.clone(),
             ahead: ReadAhead::default(),
             is_bounded: true,
             probed: HashMap::new(),
@@ -98,30 +115,55 @@ impl PageCursor {
 
     /// The values of `rows`.
     pub fn read(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
+        let values = self.read_pages(rows, form);
+        self.let_go();
+        values
+    }
+
+    fn read_pages(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
         let column = Arc::clone(&self.column);
+        let memory = self.memory.clone();
+        self.rooms.clear();
         let mut pieces = Pieces::new(without_codes);
         let mut held = Held::default();
         let mut row = rows.start;
         while row < rows.end {
             let left = usize::try_from(rows.end.saturating_sub(row)).unwrap_or_default();
             let is_bounded = self.is_bounded;
-            let (range, page) = self.load(row, rows.end)?;
+            let (range, open) = self.load(row, rows.end)?;
             row = row.saturating_add(range.len() as u64);
+            let (page, is_kept) = (&mut open.page, open.room.is_some());
             let first_row = page.first_row;
-            if is_bounded {
+            if is_bounded && is_kept {
                 held.add(page.held_bytes(), &column.shape.limits)?;
             }
             let pushed = match page.plain_strings(range.clone()) {
-                Some((kind, strings, range)) => {
+                Some((kind, strings, range)) if is_kept => {
                     // What is asked for may be more than there is.
                     let room = left.min(range.len().max(DEFAULT_BATCH_SIZE));
                     pieces.push_strings(kind, strings, &range, room)
                 }
-                None => page.read(range, form, &column.shape.cell).and_then(|piece| pieces.push(piece)),
+                _ => {
+                    let form = if is_kept { form } else { Form::Wanted };
+                    let piece = page.read(range, form, &column.shape.cell);
+                    let piece = match is_kept {
+                        true => piece,
+                        false => piece.and_then(|piece| apart(piece, &memory)),
+                    };
+                    piece.and_then(|piece| pieces.push(piece))
+                }
             };
             pushed.map_err(|error| column.at_page_of(first_row, error))?;
         }
         pieces.join(&column.shape.cell.arrow())
+    }
+
+    /// Lets go of a page that there is no room for.
+    fn let_go(&mut self) {
+        if self.current.as_ref().is_some_and(|open| open.room.is_none()) {
+            self.current = None;
+            self.memory.note_let_go();
+        }
     }
 
     /// Says that an error came from the page of `row`.
@@ -131,13 +173,20 @@ impl PageCursor {
 
     /// For a column of offsets: where the items of each of `rows` begin, and where those of the last end.
     pub fn read_offsets(&mut self, rows: Range<u64>) -> Result<Vec<u64>> {
+        let starts = self.read_starts(rows);
+        self.let_go();
+        starts
+    }
+
+    fn read_starts(&mut self, rows: Range<u64>) -> Result<Vec<u64>> {
+        self.rooms.clear();
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
         let mut starts = Vec::with_capacity(count.min(DEFAULT_BATCH_SIZE).saturating_add(1));
         let mut end = 0;
         let mut row = rows.start;
         while row < rows.end {
             let column = Arc::clone(&self.column);
-            let (range, page) = self.load(row, rows.end)?;
+            let (range, Open { page, .. }) = self.load(row, rows.end)?;
             row = row.saturating_add(range.len() as u64);
             let until = range.end;
             let with_next = range.start..until.saturating_add(1).min(page.rows);
@@ -170,18 +219,20 @@ impl PageCursor {
     }
 
     /// Makes the page of `row` the current one; gives which of its rows lie before `end`.
-    fn load(&mut self, row: u64, end: u64) -> Result<(Range<usize>, &mut DecodedPage)> {
-        if self.current.as_ref().is_none_or(|page| !page.row_range().contains(&row)) {
-            self.current = None;
+    fn load(&mut self, row: u64, end: u64) -> Result<(Range<usize>, &mut Open)> {
+        if self.current.as_ref().is_none_or(|open| !open.page.row_range().contains(&row)) {
+            let last = self.current.take();
+            // Strings that were given point into it.
+            self.rooms.extend(last.filter(|open| open.page.held_bytes() > 0).and_then(|open| open.room));
             let number = self.column.page_of(row)?;
             self.decode_page(number, row)?;
         }
         match &mut self.current {
-            Some(page) if page.row_range().contains(&row) => {
-                let index =
-                    |row: u64| usize::try_from(row.saturating_sub(page.first_row)).unwrap_or(usize::MAX);
-                let range = index(row)..index(end).min(page.rows);
-                Ok((range, page))
+            Some(open) if open.page.row_range().contains(&row) => {
+                let first = open.page.first_row;
+                let index = |row: u64| usize::try_from(row.saturating_sub(first)).unwrap_or(usize::MAX);
+                let range = index(row)..index(end).min(open.page.rows);
+                Ok((range, open))
             }
             _ => Err(Error::corrupt(format!("a page with row {row}"), "another page")),
         }
@@ -190,14 +241,34 @@ impl PageCursor {
     fn decode_page(&mut self, number: usize, row: u64) -> Result<()> {
         let column = Arc::clone(&self.column);
         let Some(located) = column.pages()?.get(number) else {
-            return Err(Error::invalid(format!("no page number {number}")));
+            return Err(Error::internal(format!("no page number {number}")));
         };
         let place = located.pointer.range();
         if !self.ahead.has(&place) {
             self.fetch_ahead(number, row)?;
         }
-        self.current = Some(column.decode(located, self.ahead.take(&place))?);
+        let stored = self.ahead.take(&place);
+        self.current = Some(self.open(located, stored)?);
         Ok(())
+    }
+
+    /// Decodes a page, and keeps it if there is room.
+    fn open(&mut self, located: &LocatedPage, stored: Option<Bytes>) -> Result<Open> {
+        let column = Arc::clone(&self.column);
+        let page = match &self.words {
+            Some((words, _)) => column.decode_with(located, stored, &|| Ok(Arc::clone(words)))?,
+            None => column.decode(located, stored)?,
+        };
+        let mut room = self.memory.keep(page.bytes);
+        if let (true, None, Some(words)) = (room.is_some(), &self.words, page.words())
+            && !column.has_words()
+        {
+            match self.memory.keep(words.get_buffer_memory_size() as u64) {
+                Some(for_words) => self.words = Some((Arc::clone(words), for_words)),
+                None => room = None,
+            }
+        }
+        Ok(Open { page, room })
     }
 
     /// Fetches the page `number` and those after it that are sure to be wanted, in few reads.
@@ -249,26 +320,35 @@ impl PageCursor {
 
     fn probe_page(&mut self, number: usize) -> Option<Error> {
         if let Some(known) = self.probed.get(&number) {
-            return known.as_ref().map(Error::again);
+            return known.clone();
         }
         let column = Arc::clone(&self.column);
-        let check = || {
-            let located = column.pages()?.get(number).ok_or_else(|| Error::invalid("no such page"))?;
-            let mut page = column.decode(located, None)?;
-            page.check(&column.shape.cell).map_err(|error| column.at_page_of(page.first_row, error))?;
-            Ok::<_, Error>(page)
+        self.current = None;
+        let mut check = || {
+            let located = column.pages()?.get(number).ok_or_else(|| Error::internal("no such page"))?;
+            let mut open = self.open(located, None)?;
+            let first_row = open.page.first_row;
+            open.page.check(&column.shape.cell).map_err(|error| column.at_page_of(first_row, error))?;
+            Ok::<_, Error>(open)
         };
         let damage = match check() {
-            Ok(page) => {
-                self.current = Some(page);
+            Ok(open) => {
+                self.current = Some(open).filter(|open| open.room.is_some());
                 None
             }
             Err(error) => Some(error),
         };
-        let said = damage.as_ref().map(Error::again);
+        let said = damage.clone();
         self.probed.insert(number, damage);
         said
     }
+}
+
+/// Values that point into no page.
+fn apart(array: ArrayRef, memory: &ScanMemory) -> Result<ArrayRef> {
+    let bytes = fitting::value_bytes(&array);
+    memory.take(bytes)?;
+    Ok(if bytes == 0 { array } else { fitting::copied(&array) })
 }
 
 fn without_codes(array: ArrayRef) -> Result<ArrayRef> {

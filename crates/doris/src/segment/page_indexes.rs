@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
 use super::cells::Cell;
 use super::column_meta::{BloomKind, ColumnMeta, IndexedColumnMeta};
@@ -17,7 +17,7 @@ use super::paged::{LocatedPage, PagedColumn};
 use super::{bloom, zone_map};
 use crate::messages::{self, ZoneMapPb};
 
-/// See the module; read when first asked for, and kept.
+/// Zone maps and bloom filters of a column's pages; read when first asked for, and kept.
 #[derive(Debug, Default)]
 pub(crate) struct PageIndexes {
     zones: OnceLock<Option<PageZones>>,
@@ -136,7 +136,8 @@ fn first_page_has_filter(
     let (Some(page), Some(Some(stored))) = (column.pages()?.first(), filters.iter().next()) else {
         return Ok(false);
     };
-    let mut cursor = PageCursor::new(column, RowRanges::one(page.rows.clone()));
+    let mut cursor =
+        PageCursor::new(column, RowRanges::one(page.rows.clone()), &ScanMemory::new(&column.shape.limits));
     let mut filter = NgramFilter::new(gram_size, stored.len());
     for rows in stretches(&page.rows) {
         let texts = cursor.read(rows, Form::Wanted)?;
@@ -172,6 +173,7 @@ pub(crate) fn index_values(
 pub(crate) fn all_values(store: &Arc<PageStore>, index: &IndexedColumnMeta, cell: Cell) -> Result<ArrayRef> {
     let column = Arc::new(PagedColumn::of_index(store, index, cell));
     column.check_count(index.num_values)?;
+    let memory = ScanMemory::new(&column.shape.limits);
     let rows = 0..index.num_values;
-    PageCursor::new(&column, RowRanges::one(rows.clone())).unbounded().read(rows, Form::Wanted)
+    PageCursor::new(&column, RowRanges::one(rows.clone()), &memory).unbounded().read(rows, Form::Wanted)
 }

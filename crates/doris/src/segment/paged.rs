@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
 use pilaster_core::{Error, Result};
@@ -11,7 +11,7 @@ use pilaster_encoding::varint;
 
 use super::cells::Cell;
 use super::column_meta::{ColumnMeta, IndexedColumnMeta, TreeMeta};
-use super::decode::{DecodedPage, Form, PageShape, Words, decode_plain_bytes};
+use super::decode::{DecodedPage, FindWords, Form, PageShape, Words, decode_plain_bytes};
 use super::page::{Page, PageKind, PagePointer, PageStore};
 use super::types::{Compression, Encoding};
 use crate::messages::required;
@@ -48,7 +48,7 @@ enum TreeKeys {
     Values,
 }
 
-/// See the module.
+/// What the cursors of a column with pages share.
 #[derive(Debug)]
 pub(crate) struct PagedColumn {
     pub store: Arc<PageStore>,
@@ -113,7 +113,23 @@ impl PagedColumn {
             return Ok(known);
         }
         let located = self.locate()?;
-        Ok(self.pages.get_or_init(|| located))
+        let count = located.len() as u64;
+        self.store.check_listed(count).at(
+            self.name(),
+            self.tree.map_or(0, |tree| tree.root.offset),
+            PageKind::Index.part(),
+        )?;
+        // Another thread may have been faster.
+        if self.pages.set(located).is_ok() {
+            self.store.count_listed(count);
+        }
+        self.pages.get().map(Vec::as_slice).ok_or_else(|| Error::invalid("pages that are not known"))
+    }
+
+    /// Says where the pages are, of a column whose index cannot be read.
+    pub fn set_pages(&self, located: Vec<LocatedPage>) {
+        // An index that could be read meanwhile is right.
+        let _ = self.pages.set(located);
     }
 
     /// Says that [`PagedColumn::pages`] is likely to be asked for.
@@ -160,7 +176,10 @@ impl PagedColumn {
 
     fn locate_by_ordinals(&self, page: &Page) -> Result<Vec<LocatedPage>> {
         self.check_entries(page)?;
-        let mut located: Vec<LocatedPage> = Vec::with_capacity(page.body.len() / SMALLEST_ENTRY_BYTES);
+        let entries =
+            page.footer.index_page_footer.and_then(|footer| footer.num_entries).unwrap_or(0) as usize;
+        let mut located: Vec<LocatedPage> =
+            Vec::with_capacity(entries.min(page.body.len() / SMALLEST_ENTRY_BYTES));
         parse_entries(page, |key, pointer| {
             let start = key.try_into().map(u64::from_be_bytes).map_err(|_| {
                 Error::corrupt(format!("a key of {ORDINAL_BYTES} bytes"), format!("{} bytes", key.len()))
@@ -231,7 +250,8 @@ impl PagedColumn {
         error.at(self.name(), page.map_or(0, |page| page.pointer.offset), PageKind::Data.part())
     }
 
-    /// The dictionary, read once.
+    /// The dictionary: kept with the file as long as the dictionaries of all columns are not much larger than it. Others are
+    /// kept by whoever asks.
     pub fn words(&self) -> Result<Words> {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = words.as_ref() {
@@ -239,8 +259,15 @@ impl PagedColumn {
         }
         let pointer = self.dictionary.ok_or_else(|| Error::corrupt("a dictionary page", "none"))?;
         let read = self.read_words(pointer)?;
-        *words = Some(Arc::clone(&read));
+        if self.store.may_keep_words(read.get_buffer_memory_size() as u64) {
+            *words = Some(Arc::clone(&read));
+        }
         Ok(read)
+    }
+
+    /// Whether the dictionary is kept with the file.
+    pub fn has_words(&self) -> bool {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Whether every page has codes of the dictionary: once it is full, all later pages have strings, so the last one tells.
@@ -285,12 +312,22 @@ impl PagedColumn {
 
     /// Decodes a page that must hold the rows the index says.
     pub fn decode(&self, located: &LocatedPage, stored: Option<Bytes>) -> Result<DecodedPage> {
+        self.decode_with(located, stored, &|| self.words())
+    }
+
+    /// As [`PagedColumn::decode`], with entries that are known.
+    pub fn decode_with(
+        &self,
+        located: &LocatedPage,
+        stored: Option<Bytes>,
+        words: FindWords<'_>,
+    ) -> Result<DecodedPage> {
         let page = match stored {
             Some(bytes) => self.store.open(located.pointer, bytes, PageKind::Data, self.compression)?,
             None => self.store.read(located.pointer, PageKind::Data, self.compression)?,
         };
         let decode = || {
-            let decoded = self.shape.decode(&page, &|| self.words())?;
+            let decoded = self.shape.decode(&page, words)?;
             let is_as_said = match self.keys {
                 TreeKeys::Ordinals => decoded.row_range() == located.rows,
                 TreeKeys::Values => decoded.rows as u64 == located.count(),

@@ -1,6 +1,6 @@
 //! Which rows of a segment can match a predicate, as far as its indexes know.
 //!
-//! Segment zone maps first, then the key index, bloom filters, bitmap indexes, page zone maps and the words of dictionaries; each only
+//! Segment zone maps first, then the key index, bloom filters, bitmap indexes, page zone maps and the entries of dictionaries; each only
 //! for columns the predicate looks at, and page zone maps only where more than a few pages are left. Pages of different columns hold different
 //! rows, so zone maps are compared on the stretches between all page boundaries.
 
@@ -24,7 +24,7 @@ use super::{bitmap_index, key_index, stored, zone_map};
 /// Reading one page costs about as much as the zone maps of so many.
 const PAGES_FOR_ONE: usize = 32;
 
-/// See the module.
+/// The rows that may match; all of them where no index says more.
 pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRanges> {
     let bound = predicate.bind(&segment.arrow)?;
     let mut columns = Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn prune(segment: &Segment, predicate: &Predicate) -> Result<RowRange
     Ok(RowRanges::none())
 }
 
-/// Whether the words of every dictionary leave room for a match. The words of a column that is compared are read anyway.
+/// Whether the entries of every dictionary leave room for a match. The entries of a column that is compared are read anyway.
 fn dictionaries_may_match<'a, 'b: 'a>(
     segment: &Segment,
     predicate: &Predicate,
@@ -105,7 +105,7 @@ fn conjuncts(predicate: &Predicate) -> Vec<&Predicate> {
     }
 }
 
-/// Whether a word of the dictionary, or a null, matches a predicate of its column.
+/// Whether an entry of the dictionary, or a null, matches a predicate of its column.
 fn word_may_match(column: &Candidate<'_>, field: &Field, predicate: &Predicate) -> Result<bool> {
     let words = column.paged.words()?;
     let null = new_null_array(words.data_type(), 1);

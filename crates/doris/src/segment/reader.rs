@@ -8,14 +8,14 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::dataset::OnDamage;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
-use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::positional::{self, ColumnCursor, Columns, FilledCursor};
 use pilaster_core::source::TailSource;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Predicate, Progress, Result, RowRanges, Scan, ScanRequest,
-    SourceRef, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, ErrorKind, Limits, LossLog, LostCells, Predicate, Progress, Result,
+    RowRanges, Scan, ScanMemory, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
-use super::column::Column;
+use super::column::{Column, column_field};
 use super::column_meta::ColumnMeta;
 use super::cursor::FileCursor;
 use super::footer::{FOOTER_PART, SegmentMetadata};
@@ -24,7 +24,7 @@ use super::page_indexes::PageIndexes;
 use super::schema_change;
 use super::types::FieldType;
 use super::variant::Variant;
-use super::{describe, prune, verify};
+use super::{describe, prune, rebuild, verify};
 use crate::schema::{SchemaColumn, TabletSchema};
 
 /// Footer, column metadata and the smaller indexes fit in this, so that one read finds them.
@@ -38,6 +38,11 @@ pub struct SegmentReaderOptions {
     variant_paths: Vec<(String, String)>,
     json_paths: Vec<(String, String)>,
     verify_checksums: bool,
+    recovers: bool,
+    written_schema: Option<Arc<TabletSchema>>,
+    lost_cells: LostCells,
+    /// Columns whose lost cells are never given as null.
+    unfilled: HashSet<String>,
     limits: Limits,
 }
 
@@ -50,6 +55,10 @@ impl Default for SegmentReaderOptions {
             variant_paths: Vec::new(),
             json_paths: Vec::new(),
             verify_checksums: true,
+            recovers: false,
+            written_schema: None,
+            lost_cells: LostCells::DropRow,
+            unfilled: HashSet::new(),
             limits: Limits::default(),
         }
     }
@@ -86,6 +95,29 @@ impl SegmentReaderOptions {
         self
     }
 
+    /// Whether a damaged footer and damaged ordinal indexes are made again from the pages. That takes a schema, and gives no row
+    /// that the checksums of its pages do not prove.
+    #[must_use]
+    pub fn with_recovery(mut self, recovers: bool) -> Self {
+        self.recovers = recovers;
+        self
+    }
+
+    /// The schema that the file was written with, by which it is put together again; unless set, that of
+    /// [`SegmentReaderOptions::with_schema`].
+    #[must_use]
+    pub fn with_written_schema(mut self, schema: Option<Arc<TabletSchema>>) -> Self {
+        self.written_schema = schema;
+        self
+    }
+
+    /// What a scan that goes on over damage does with a row of which some cells are lost. Keys are never given as null.
+    #[must_use]
+    pub fn with_lost_cells(mut self, lost_cells: LostCells) -> Self {
+        self.lost_cells = lost_cells;
+        self
+    }
+
     /// How much the file may make us allocate.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
@@ -99,6 +131,16 @@ impl SegmentReaderOptions {
     pub(crate) fn with_json_paths(mut self, paths: Vec<(String, String)>) -> Self {
         self.json_paths = paths;
         self
+    }
+
+    /// Columns that decide about rows: null would be an answer.
+    pub(crate) fn with_unfilled(mut self, columns: HashSet<String>) -> Self {
+        self.unfilled = columns;
+        self
+    }
+
+    pub(super) fn written_schema(&self) -> Option<&TabletSchema> {
+        self.written_schema.as_deref().or(self.schema())
     }
 
     pub(super) fn schema(&self) -> Option<&TabletSchema> {
@@ -122,6 +164,10 @@ pub(crate) struct Segment {
     pub schema: Option<Arc<TabletSchema>>,
     pub columns: Vec<OutputColumn>,
     pub arrow: SchemaRef,
+    /// Columns by number whose lost cells are given as null by scans that go on over damage.
+    fillable: Vec<bool>,
+    /// Why nothing tells how many rows there were, if that is so.
+    unknown_end: Option<Error>,
     /// The last predicate and the rows it leaves: threads that share a scan prune once.
     pruned: Mutex<Option<(Predicate, RowRanges)>>,
 }
@@ -158,6 +204,28 @@ impl SegmentReader {
     /// # Errors
     /// As [`SegmentReader::open`]; [`pilaster_core::ErrorKind::InvalidInput`] if the schema does not fit the file.
     pub fn open_with_options(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
+        if !options.recovers {
+            return Self::open_as_it_is(source, options);
+        }
+        let reader = match Self::open_as_it_is(Arc::clone(&source), options) {
+            Err(error) if error.is_damage() && options.written_schema().is_some() => {
+                Self::recover(source, options)?
+            }
+            // A number that nobody knows is a newer Doris, or damage in what no checksum covers.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Unsupported { .. })
+                    && options.written_schema().is_some() =>
+            {
+                Self::recover(source, options).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
+        rebuild::restore_indexes(&reader.0)?;
+        Ok(reader)
+    }
+
+    /// Opens a segment whose footer is whole.
+    pub(super) fn open_as_it_is(source: SourceRef, options: &SegmentReaderOptions) -> Result<Self> {
         let source: SourceRef = Arc::new(TailSource::read(source, TAIL_BYTES)?);
         let metadata = SegmentMetadata::read(source.as_ref(), options.verify_checksums, &options.limits)?;
         let store = Arc::new(PageStore::new(
@@ -169,11 +237,24 @@ impl SegmentReader {
         let columns =
             build_columns(&store, &metadata, options).at(store.name(), metadata.footer_start, FOOTER_PART)?;
         let fields: Vec<Field> = columns.iter().map(|(field, _)| field.clone()).collect();
+        // Null in a hidden column would say something: that a row is not deleted.
+        let decides = |name: &String| {
+            let mut declared = options.schema().into_iter().flat_map(|schema| &schema.columns);
+            declared.any(|column| (column.is_key || !column.visible) && column.name == *name)
+        };
+        let is_fillable = |field: &Field| {
+            options.lost_cells == LostCells::Null
+                && field.is_nullable()
+                && !decides(field.name())
+                && !options.unfilled.contains(field.name())
+        };
         Ok(Self(Arc::new(Segment {
             store,
             metadata,
             schema: options.schema.clone(),
             columns: columns.into_iter().map(|(_, column)| column).collect(),
+            fillable: fields.iter().map(is_fillable).collect(),
+            unknown_end: None,
             arrow: Arc::new(Schema::new(fields)),
             pruned: Mutex::new(None),
         })))
@@ -182,6 +263,25 @@ impl SegmentReader {
     /// What the footer says.
     pub fn metadata(&self) -> &SegmentMetadata {
         &self.0.metadata
+    }
+
+    /// Says that the file may have had more rows than anything in it tells.
+    pub(super) fn with_unknown_end(self, error: Error) -> Self {
+        match Arc::try_unwrap(self.0) {
+            Ok(segment) => Self(Arc::new(Segment { unknown_end: Some(error), ..segment })),
+            Err(shared) => Self(shared),
+        }
+    }
+
+    /// Columns whose lost cells are given as null by scans that go on over damage.
+    pub(crate) fn filled_columns(&self) -> HashSet<String> {
+        let columns = self.0.columns.iter().zip(&self.0.fillable);
+        columns.filter(|(_, fills)| **fills).map(|(output, _)| output.name.clone()).collect()
+    }
+
+    /// Why nothing in the file tells how many rows there were, if that is so.
+    pub(crate) fn unknown_end(&self) -> Option<&Error> {
+        self.0.unknown_end.as_ref()
     }
 
     /// What scans share, for looking at what lies in a file.
@@ -238,7 +338,7 @@ fn build_columns(
                         format!("two of id {name}"),
                     ));
                 }
-                let field = Field::new(&name, column.arrow(), meta.is_nullable);
+                let field = column_field(&name, column.arrow(), meta.is_nullable, Some(meta.field_type));
                 columns.push((field, OutputColumn::new(name, column, Some(number), meta.unique_id)));
             }
         }
@@ -278,7 +378,12 @@ fn named_column(
     let meta = stored.and_then(|number| metadata.columns.get(number));
     let Some(meta) = meta else {
         let column = Column::missing(schema)?;
-        let field = Field::new(&schema.name, column.arrow(), schema.is_nullable);
+        let field = column_field(
+            &schema.name,
+            column.arrow(),
+            schema.is_nullable,
+            FieldType::from_schema_name(&schema.type_name),
+        );
         return Ok((field, OutputColumn::new(schema.name.clone(), column, None, schema.unique_id)));
     };
     let mut column = stored_column(store, metadata, meta, Some(schema))?;
@@ -289,7 +394,13 @@ fn named_column(
         column = Column::Cast(Box::new(column), wanted);
         stored = None;
     }
-    let field = Field::new(&schema.name, column.arrow(), meta.is_nullable || schema.is_nullable);
+    let is_nullable = meta.is_nullable || schema.is_nullable;
+    let field = column_field(
+        &schema.name,
+        column.arrow(),
+        is_nullable,
+        FieldType::from_schema_name(&schema.type_name),
+    );
     Ok((field, OutputColumn::new(schema.name.clone(), column, stored, schema.unique_id)))
 }
 
@@ -331,12 +442,34 @@ fn path_column(
     Ok((field, OutputColumn::new(full, column, None, unique_id)))
 }
 
-impl Columns for SegmentReader {
+/// The columns of a segment for one scan.
+struct ScanColumns<'a> {
+    segment: &'a Segment,
+    /// Where lost cells are noted that are given as null.
+    losses: Option<Arc<LossLog>>,
+    memory: ScanMemory,
+}
+
+impl Columns for ScanColumns<'_> {
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
+    }
+
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        let output =
-            self.0.columns.get(column).ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
-        let cursor = output.column.cursor(wanted);
-        Ok(Box::new(FileCursor { cursor, store: Arc::clone(&self.0.store) }))
+        let segment = self.segment;
+        let output = segment
+            .columns
+            .get(column)
+            .ok_or_else(|| Error::internal(format!("no column number {column}")))?;
+        let cursor = output.column.cursor(wanted, &self.memory);
+        let cursor = Box::new(FileCursor { cursor, store: Arc::clone(&segment.store) });
+        let is_fillable = segment.fillable.get(column).copied().unwrap_or(false);
+        Ok(match self.losses.clone().filter(|_| is_fillable) {
+            None => cursor,
+            Some(losses) => {
+                Box::new(FilledCursor::new(cursor, output.name.as_str(), output.column.arrow(), losses))
+            }
+        })
     }
 }
 
@@ -394,7 +527,16 @@ impl Dataset for SegmentReader {
                 (Err(error), _) => return Err(error),
             }
         }
-        positional::scan(self, &self.0.arrow, request, &wanted)
+        let losses = match &request.on_damage {
+            OnDamage::Skip(losses) => Some(Arc::clone(losses)),
+            OnDamage::Stop => None,
+        };
+        if let (Some(losses), Some(error)) = (&losses, &self.0.unknown_end) {
+            losses.record_unknown(error);
+        }
+        let memory = request.memory(&self.0.store.limits);
+        let columns = ScanColumns { segment: &self.0, losses, memory };
+        positional::scan(&columns, &self.0.arrow, request, &wanted)
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

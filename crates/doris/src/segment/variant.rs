@@ -19,7 +19,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use pilaster_core::views::{ByteKind, view_array};
-use pilaster_core::{Error, Limits, Result, RowRanges, fitting};
+use pilaster_core::{Error, Limits, Result, RowRanges, ScanMemory, fitting};
 
 use super::cells::Cell;
 use super::column::Column;
@@ -174,6 +174,7 @@ pub(crate) struct VariantCursor {
     subcolumns: Vec<Cursor>,
     maps: Vec<Cursor>,
     limits: Limits,
+    memory: ScanMemory,
 }
 
 /// A JSON value being put together.
@@ -185,12 +186,13 @@ enum Tree {
 }
 
 impl VariantCursor {
-    pub fn new(variant: &Arc<Variant>, keys: Vec<String>, wanted: &RowRanges) -> Self {
+    pub fn new(variant: &Arc<Variant>, keys: Vec<String>, wanted: &RowRanges, memory: &ScanMemory) -> Self {
         Self {
-            root: PageCursor::new(&variant.root, wanted.clone()),
-            subcolumns: variant.subcolumns.iter().map(|part| part.column.cursor(wanted)).collect(),
-            maps: variant.maps.iter().map(|map| map.column.cursor(wanted)).collect(),
+            root: PageCursor::new(&variant.root, wanted.clone(), memory),
+            subcolumns: variant.subcolumns.iter().map(|part| part.column.cursor(wanted, memory)).collect(),
+            maps: variant.maps.iter().map(|map| map.column.cursor(wanted, memory)).collect(),
             limits: variant.root.shape.limits.clone(),
+            memory: memory.clone(),
             variant: Arc::clone(variant),
             keys,
         }
@@ -223,6 +225,8 @@ impl VariantCursor {
             }
             nulls.append(found);
             fitting::check_bytes(text.len() as u64, &self.limits)?;
+            self.memory
+                .take((text.len() as u64).saturating_sub(ends.last().map_or(0, |end| u64::from(*end))))?;
             ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         }
         view_array(

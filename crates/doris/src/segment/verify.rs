@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Progress, Result, RowRanges, VerifyDepth, VerifyReport};
+use pilaster_core::{Error, Progress, Result, RowRanges, ScanMemory, VerifyDepth, VerifyReport};
 
 use super::column::Column;
 use super::decode::Form;
@@ -142,7 +142,8 @@ impl Check<'_> {
     fn values(&mut self) {
         let rows = self.segment.metadata.num_rows;
         for output in &self.segment.columns {
-            let mut cursor = output.column.cursor(&RowRanges::none());
+            let memory = ScanMemory::of_one_column(&self.segment.store.limits);
+            let mut cursor = output.column.cursor(&RowRanges::none(), &memory);
             for (lost, error) in cursor.damages(&(0..rows)) {
                 self.found(&error, Some(lost));
             }

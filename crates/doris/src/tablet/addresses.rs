@@ -10,7 +10,7 @@ use pilaster_core::{Error, Result};
 
 /// The bytes of addresses, most significant first.
 pub(super) fn octets(texts: &ArrayRef) -> Result<ArrayRef> {
-    let texts = texts.as_string_view_opt().ok_or_else(|| Error::invalid("addresses that are no texts"))?;
+    let texts = texts.as_string_view_opt().ok_or_else(|| Error::internal("addresses that are no texts"))?;
     let mut octets = BinaryViewBuilder::with_capacity(texts.len());
     for text in texts {
         let address = text.map(str::parse::<IpAddr>).transpose();

@@ -8,10 +8,10 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Limits, Result, rocks};
+use pilaster_core::{Error, Finding, Limits, Location, Result};
+use pilaster_rocksdb::{Database, OnDamage, is_database};
 
 use super::messages::{DeleteBitmapPb, RowsetMetaPb, TabletMetaPb};
 use crate::messages;
@@ -22,9 +22,13 @@ const ROWSET_KEY: &[u8] = b"rst_";
 const DELETES_KEY: &[u8] = b"dlb_";
 
 /// Where the database of a storage root is, if `root` is one.
-pub(super) fn of_root(root: &Path) -> Option<PathBuf> {
-    let database = root.join("meta");
-    (rocks::is_database(&database) && root.join("data").is_dir()).then_some(database)
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Io`] if it cannot be looked at.
+pub(super) fn of_root(root: &Location) -> Result<Option<Location>> {
+    let database = root.child("meta");
+    let is_root = root.child("data").is_folder()? && is_database(&database)?;
+    Ok(is_root.then_some(database))
 }
 
 /// A tablet that a database knows: the name of its folder, and what is known of it.
@@ -33,30 +37,56 @@ pub(super) struct StoredTablet {
     pub message: TabletMetaPb,
 }
 
-/// Every tablet of a database, by its id.
-pub(super) fn tablets(database: &Path, limits: &Limits) -> Result<BTreeMap<i64, StoredTablet>> {
-    let name = database.display().to_string();
-    let pairs = rocks::read(database, FAMILY, limits)?;
-    let mut tablets = BTreeMap::new();
-    for (key, value) in &pairs {
-        if let Some((id, schema_hash)) = tablet_key(key) {
-            limits.metadata(value.len() as u64).at(&name, 0, "tablet metadata")?;
-            let message: TabletMetaPb =
-                messages::parse(value, "TabletMetaPB").at(&name, 0, "tablet metadata")?;
-            tablets.insert(id, StoredTablet { schema_hash, message });
+/// What a database has.
+#[derive(Default)]
+pub(super) struct Stored {
+    /// By id.
+    pub tablets: BTreeMap<i64, StoredTablet>,
+    /// What of it is odd, or cannot be read: rowsets of any tablet may then be missing.
+    pub findings: Vec<Finding>,
+}
+
+/// Every tablet of a database.
+pub(super) fn tablets(database: &Location, limits: &Limits) -> Result<Stored> {
+    let name = database.to_string();
+    let mut stored = Stored::default();
+    let rocks = Database::open(database, limits, OnDamage::Skip)?;
+    // Rowsets and deleted rows come before the tablets that they are of.
+    let (mut others, mut bytes) = (Vec::new(), 0u64);
+    for pair in rocks.pairs(FAMILY)? {
+        let (key, value) = pair?;
+        if let Some((id, schema_hash)) = tablet_key(&key) {
+            let message = limits.metadata(value.len() as u64);
+            let message = message.and_then(|_| messages::parse::<TabletMetaPb>(&value, "TabletMetaPB"));
+            match message {
+                Ok(message) => drop(stored.tablets.insert(id, StoredTablet { schema_hash, message })),
+                Err(error) => stored.report(&name, &key, error),
+            }
+        } else if key.starts_with(ROWSET_KEY) || key.starts_with(DELETES_KEY) {
+            bytes = bytes.saturating_add(key.len() as u64).saturating_add(value.len() as u64);
+            limits.log(bytes).at(&name, 0, "tablet metadata")?;
+            others.push((key, value));
         }
     }
-    for (key, value) in &pairs {
-        let added = if key.starts_with(ROWSET_KEY) {
-            add_rowset(value, &mut tablets)
-        } else if let Some(rest) = key.strip_prefix(DELETES_KEY) {
-            add_deletes(rest, value, &mut tablets)
-        } else {
-            Ok(())
+    for (key, value) in &others {
+        let added = match key.strip_prefix(DELETES_KEY) {
+            Some(rest) => add_deletes(rest, value, &mut stored.tablets),
+            None => add_rowset(value, &mut stored.tablets),
         };
-        added.at(&name, 0, "tablet metadata")?;
+        if let Err(error) = added {
+            stored.report(&name, key, error);
+        }
     }
-    Ok(tablets)
+    stored.findings.extend(rocks.findings());
+    Ok(stored)
+}
+
+impl Stored {
+    fn report(&mut self, name: &str, key: &[u8], error: Error) {
+        let finding = Finding::from_error(&error.at(name, 0, "tablet metadata"), name, None);
+        let message = format!("{}, of the key \"{}\"", finding.message, key.escape_ascii());
+        self.findings.push(Finding { message, ..finding });
+    }
 }
 
 fn tablet_key(key: &[u8]) -> Option<(i64, String)> {
@@ -110,21 +140,17 @@ fn add_deletes(key: &[u8], value: &[u8], tablets: &mut BTreeMap<i64, StoredTable
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use pilaster_core::Severity;
+    use pilaster_testing::needs;
+    use pilaster_testing::{rocksdb_family, rocksdb_log, rocksdb_put, rocksdb_with_tables};
     use prost::Message;
 
     use super::*;
     use crate::tablet::header::open_header;
     use crate::tablet::messages::UniqueIdPb;
     use crate::tablet::{TabletFolder, TabletOptions, TabletReader, find_tablets};
-
-    fn put(key: &[u8], value: &[u8]) -> Vec<u8> {
-        let mut batch = [&[0; 8][..], &1u32.to_le_bytes(), &[5, 2]].concat();
-        for text in [key, value] {
-            pilaster_encoding::varint::write_u32(&mut batch, u32::try_from(text.len()).unwrap());
-            batch.extend_from_slice(text);
-        }
-        batch
-    }
 
     /// A tablet's metadata as a database has it between two checkpoints: its newest rowset and its deleted rows apart.
     fn records(mut message: TabletMetaPb) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -178,23 +204,23 @@ mod tests {
 
     /// Tablets whose metadata `write` puts into the database of a storage root, against the same from their header files.
     fn check_roots(write: impl Fn(&Path, &[(Vec<u8>, Vec<u8>)])) {
-        let Some(goldens) = pilaster_testing::goldens("doris") else { return };
+        let goldens = pilaster_testing::goldens("doris");
         let limits = Limits::default();
         let (mut count, mut deletes) = (0, 0);
         for name in ["unique_mow", "aggregate"] {
             let original =
-                find_tablets(&goldens.join("tablet").join(name), &limits).unwrap().tablets.remove(0);
+                find_tablets(goldens.join("tablet").join(name), &limits).unwrap().tablets.remove(0);
             let root = tempfile::tempdir().unwrap();
             let header = original.files.iter().find(|(name, _)| name.ends_with(".hdr")).unwrap().1;
-            let header = std::fs::read(header).unwrap();
+            let header = std::fs::read(header.path()).unwrap();
             let message: TabletMetaPb =
                 messages::parse(open_header(&header).unwrap(), "TabletMetaPB").unwrap();
             deletes += message.delete_bitmap.as_ref().map_or(0, |deleted| deleted.versions.len());
             let (id, hash) = (message.tablet_id.unwrap(), message.schema_hash.unwrap_or(0));
             let folder = root.path().join(format!("data/7/{id}/{hash}"));
             std::fs::create_dir_all(&folder).unwrap();
-            for (name, path) in original.files.iter().filter(|(name, _)| name.ends_with(".dat")) {
-                std::fs::copy(path, folder.join(name)).unwrap();
+            for (name, file) in original.files.iter().filter(|(name, _)| name.ends_with(".dat")) {
+                std::fs::copy(file.path(), folder.join(name)).unwrap();
             }
             let database = root.path().join("meta");
             std::fs::create_dir_all(&database).unwrap();
@@ -203,32 +229,76 @@ mod tests {
             assert_eq!(found.findings, []);
             let found = found.tablets;
             assert_eq!(found.len(), 1);
-            assert_eq!(found[0].path, folder);
+            assert_eq!(found[0].location.path(), folder);
             assert_eq!(rows(&found[0]), rows(&original));
             count += 1;
         }
         assert!(count == 2 && deletes > 0, "{count} tablets, {deletes} entries of deleted rows");
     }
 
-    #[test]
-    fn a_storage_root_gives_the_rows_of_its_tablets() {
-        check_roots(|database, records| {
-            let family = b"\xc8\x01\x02\xc9\x01\x04meta".to_vec();
-            let batches: Vec<_> = records.iter().map(|(key, value)| put(key, value)).collect();
-            std::fs::write(database.join("CURRENT"), b"MANIFEST-000001\n").unwrap();
-            std::fs::write(database.join("MANIFEST-000001"), pilaster_testing::rocksdb_log(&[family]))
-                .unwrap();
-            std::fs::write(database.join("000002.log"), pilaster_testing::rocksdb_log(&batches)).unwrap();
-        });
+    fn write_log(database: &Path, records: &[(Vec<u8>, Vec<u8>)]) {
+        let batches =
+            records.iter().zip(1..).map(|((key, value), number)| rocksdb_put(2, number, key, value));
+        // The next file is the third, nothing was written yet, and the log is the second.
+        let manifest = [b"\x03\x03\x04\x00\x02\x02".to_vec(), rocksdb_family(2, FAMILY)];
+        std::fs::write(database.join("CURRENT"), b"MANIFEST-000001\n").unwrap();
+        std::fs::write(database.join("MANIFEST-000001"), rocksdb_log(&manifest)).unwrap();
+        std::fs::write(database.join("000002.log"), rocksdb_log(&batches.collect::<Vec<_>>())).unwrap();
     }
 
-    #[cfg(feature = "rocksdb")]
+    #[needs(goldens = "doris")]
+    #[test]
+    fn a_storage_root_gives_the_rows_of_its_tablets() {
+        check_roots(write_log);
+    }
+
+    #[needs(goldens = "doris")]
     #[test]
     fn a_storage_root_whose_records_are_in_tables_gives_them_too() {
-        check_roots(|database, records| {
-            pilaster_testing::rocksdb_with_tables(database, FAMILY, records).unwrap();
-            let files = std::fs::read_dir(database).unwrap().map(|entry| entry.unwrap().path());
-            assert!(files.into_iter().any(|path| path.extension().is_some_and(|found| found == "sst")));
-        });
+        check_roots(|database, records| rocksdb_with_tables(database, FAMILY, records).unwrap());
+    }
+
+    #[test]
+    fn what_is_lost_of_the_metadata_is_named_and_the_rest_read() {
+        let tablet = |id| {
+            let message = TabletMetaPb { tablet_id: Some(id), ..TabletMetaPb::default() };
+            (format!("tabletmeta_{id}_1").into_bytes(), message.encode_to_vec())
+        };
+        let records: Vec<_> = (1..9).map(tablet).collect();
+        let limits = Limits::default();
+        let ids = |folder: &Path| {
+            let stored = tablets(&folder.into(), &limits).unwrap();
+            let severities = stored.findings.iter().map(|finding| finding.severity);
+            (stored.tablets.into_keys().collect::<Vec<_>>(), severities.collect::<Vec<_>>())
+        };
+        let folder = tempfile::tempdir().unwrap();
+        rocksdb_with_tables(folder.path(), FAMILY, &records).unwrap();
+        assert_eq!(ids(folder.path()), ((1..9).collect(), vec![]));
+        std::fs::remove_file(folder.path().join("000011.sst")).unwrap();
+        assert_eq!(ids(folder.path()), (vec![1, 3, 5, 7], vec![Severity::Error]));
+
+        // A log that ends in the middle of a record is what a killed backend leaves.
+        let folder = tempfile::tempdir().unwrap();
+        write_log(folder.path(), &records);
+        let log = folder.path().join("000002.log");
+        let bytes = std::fs::read(&log).unwrap();
+        std::fs::write(&log, &bytes[..bytes.len() - 1]).unwrap();
+        assert_eq!(ids(folder.path()), ((1..8).collect(), vec![Severity::Warning]));
+        let mut flipped = bytes.clone();
+        flipped[20] ^= 1;
+        std::fs::write(&log, flipped).unwrap();
+        assert_eq!(ids(folder.path()), (vec![], vec![Severity::Error]));
+        // A root whose database does not even say which manifest counts is one still.
+        std::fs::write(&log, &bytes).unwrap();
+        std::fs::remove_file(folder.path().join("CURRENT")).unwrap();
+        assert!(is_database(&Location::local(folder.path())).unwrap());
+        // Logs alone do not say which family "meta" is.
+        let lost = tablets(&folder.path().into(), &limits).map(|stored| stored.findings.len());
+        assert!(lost.is_err() || lost.is_ok_and(|findings| findings > 0));
+        // One value that is no message.
+        let mut records = records;
+        records[2].1 = vec![0xff];
+        write_log(folder.path(), &records);
+        assert_eq!(ids(folder.path()), (vec![1, 2, 4, 5, 6, 7, 8], vec![Severity::Error]));
     }
 }

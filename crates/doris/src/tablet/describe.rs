@@ -1,12 +1,10 @@
 //! What a tablet says of itself: its rowsets, and what is known of its columns.
 
-use std::path::Path;
-
 use arrow_array::{Array, ArrayRef, Int8Array};
 use arrow_row::{RowConverter, SortField};
 use arrow_select::concat::concat;
 use pilaster_core::describe::{ColumnStatistics, Node};
-use pilaster_core::{Dataset, Result};
+use pilaster_core::{Dataset, Location, Result};
 
 use super::delete_values::is_address;
 use super::meta::RowsetMeta;
@@ -67,17 +65,17 @@ fn rowset_node(tablet: &Tablet, rowset: &RowsetMeta, kind: &str) -> Result<Node>
     }
     for segment in segments {
         node = node.child(segment.reader.describe()?.fact("deleted_rows", segment.deleted.len()));
-        for path in &segment.index_files {
-            node = node.child(index_node(tablet, path)?);
+        for file in &segment.index_files {
+            node = node.child(index_node(tablet, file)?);
         }
     }
     Ok(node)
 }
 
-fn index_node(tablet: &Tablet, path: &Path) -> Result<Node> {
-    match tablet.index_file(path) {
+fn index_node(tablet: &Tablet, file: &Location) -> Result<Node> {
+    match tablet.index_file(file) {
         Ok(index) => index.describe(),
-        Err(error) => Ok(Node::new(format!("index file {}", path.display()), 0).fact("damaged", error)),
+        Err(error) => Ok(Node::new(format!("index file {file}"), 0).fact("damaged", error)),
     }
 }
 

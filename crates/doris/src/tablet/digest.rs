@@ -1,19 +1,16 @@
 //! The checksums of a backup repository: the name of each file ends with the MD5 of its content.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use md5::{Digest, Md5};
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Finding, Result, Severity, VerifyReport};
+use pilaster_core::{Error, Finding, Location, Result, Severity, VerifyReport};
 
 use super::layout::{TabletFolder, checksummed};
 use super::meta::RowsetMeta;
 
 const PART: &str = "file content";
-const CHUNK: usize = 1 << 20;
+const CHUNK: u64 = 1 << 20;
 
 /// The files of a tablet whose names carry a checksum.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +18,7 @@ pub(super) struct StoredDigests(Vec<StoredDigest>);
 
 #[derive(Debug, Clone)]
 struct StoredDigest {
-    path: PathBuf,
+    place: Location,
     md5: String,
     /// Whether rows of the tablet are lost if it is damaged.
     is_used: bool,
@@ -35,12 +32,13 @@ impl StoredDigests {
             let rowset = name.split_once('_').map(|(rowset, _)| rowset);
             rowset.is_none_or(|id| rowsets.iter().any(|rowset| rowset.id == id))
         };
-        let stored = folder.files.iter().filter_map(|(name, path)| {
-            let (_, md5) = checksummed(path.file_name()?.to_str()?);
-            Some(StoredDigest { md5: md5?.to_ascii_lowercase(), is_used: is_used(name), path: path.clone() })
+        let stored = folder.files.iter().filter_map(|(name, file)| {
+            let (_, md5) = checksummed(file.name().to_str()?);
+            let place = folder.place_of(file);
+            Some(StoredDigest { md5: md5?.to_ascii_lowercase(), is_used: is_used(name), place })
         });
         let mut all: Vec<_> = stored.collect();
-        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all.sort_by(|a, b| a.place.path().cmp(b.place.path()));
         Self(all)
     }
 
@@ -50,8 +48,8 @@ impl StoredDigests {
         for stored in &self.0 {
             report.checksums = report.checksums.saturating_add(1);
             let severity = if stored.is_used { Severity::Error } else { Severity::Warning };
-            let name = stored.path.display().to_string();
-            let wrong = match md5_of(&stored.path) {
+            let name = stored.place.to_string();
+            let wrong = match md5_of(&stored.place) {
                 Ok(found) if found == stored.md5 => continue,
                 Ok(found) => Error::corrupt(format!("MD5 {} (in the file's name)", stored.md5), found)
                     .at(&name, 0, PART),
@@ -64,15 +62,13 @@ impl StoredDigests {
 }
 
 /// In hexadecimal digits, read piece by piece.
-fn md5_of(path: &Path) -> Result<String> {
-    let name = path.display().to_string();
-    let mut file = File::open(path).at(&name, 0, PART)?;
-    let (mut digest, mut chunk) = (Md5::new(), vec![0; CHUNK]);
-    loop {
-        match file.read(&mut chunk).at(&name, 0, PART)? {
-            0 => break,
-            count => digest.update(chunk.get(..count).unwrap_or_default()),
-        }
+fn md5_of(file: &Location) -> Result<String> {
+    let source = file.open()?;
+    let (mut digest, mut from) = (Md5::new(), 0);
+    while from < source.size() {
+        let to = from.saturating_add(CHUNK).min(source.size());
+        digest.update(source.read_at(from..to).at(source.name(), from, PART)?);
+        from = to;
     }
     Ok(digest.finalize().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -93,7 +89,7 @@ mod tests {
             (b"a".to_vec(), "0cc175b9c0f1b6a831c399e269772661"),
         ] {
             std::fs::write(&path, content).unwrap();
-            assert_eq!(md5_of(&path).unwrap(), md5);
+            assert_eq!(md5_of(&Location::local(&path)).unwrap(), md5);
         }
     }
 }

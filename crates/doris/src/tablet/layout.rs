@@ -9,14 +9,15 @@
 //! Names in a repository end with the MD5 of the content; a mark `__` before them, as folders have it, is taken off too.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Finding, Limits, Result, Severity};
+use pilaster_core::storage::{Entry, is_not_found};
+use pilaster_core::{Absence, Error, Finding, Limits, Location, Result, Severity};
 
 use super::database;
+use super::header::read_header;
 use super::messages::TabletMetaPb;
 use super::meta::TabletMeta;
 use super::walk::{Bounds, Chance, Walk};
@@ -31,37 +32,57 @@ const MD5_DIGITS: usize = 32;
 const ROWSET_DIGITS: usize = 48;
 
 /// A folder with the files of a tablet.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct TabletFolder {
     /// The folder.
-    pub path: PathBuf,
+    pub location: Location,
     /// Files by their name in Doris: the names of a repository carry a mark and a checksum.
-    pub files: HashMap<String, PathBuf>,
+    pub files: HashMap<String, Entry>,
     /// Files that stand for the same file of Doris, with different contents.
     rivals: Vec<(PathBuf, PathBuf)>,
     /// Its metadata, where a database has it and no file.
     stored: Option<Arc<TabletMetaPb>>,
+    /// Why it could not be looked into.
+    unread: Option<Error>,
 }
 
 impl TabletFolder {
+    /// A folder of which nothing is known.
+    pub fn unknown(location: Location) -> Self {
+        Self::with_files(&location, Vec::new())
+    }
+
     /// The files of a folder, if the metadata of a tablet is among them.
-    pub fn of(path: &Path) -> Option<Self> {
-        Self::of_files(path, Listing::of(path).ok()?.files)
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn of(location: impl Into<Location>) -> Result<Option<Self>> {
+        let location = location.into();
+        Ok(Self::of_files(&location, Listing::of(&location)?.files))
     }
 
-    fn of_files(path: &Path, files: Vec<PathBuf>) -> Option<Self> {
-        files.iter().filter_map(|path| name_of(path)).any(is_header).then(|| Self::with_files(path, files))
+    fn of_files(location: &Location, files: Vec<Entry>) -> Option<Self> {
+        let is_tablet = files.iter().filter_map(text_of_name).any(is_header);
+        is_tablet.then(|| Self::with_files(location, files))
     }
 
-    fn with_files(path: &Path, stored_files: Vec<PathBuf>) -> Self {
+    fn with_files(location: &Location, stored_files: Vec<Entry>) -> Self {
         let (mut files, mut rivals) = (HashMap::with_capacity(stored_files.len()), Vec::new());
-        for path in stored_files {
-            let Some(name) = name_of(&path).map(|name| checksummed(name).0.to_string()) else { continue };
-            if let Some(other) = files.insert(name, path.clone()) {
-                rivals.push((other, path));
+        for entry in stored_files {
+            let Some(name) = text_of_name(&entry).map(|name| checksummed(name).0.to_string()) else {
+                continue;
+            };
+            let path = entry.path().to_path_buf();
+            if let Some(other) = files.insert(name, entry) {
+                rivals.push((other.path().to_path_buf(), path));
             }
         }
-        Self { path: path.to_path_buf(), files, rivals, stored: None }
+        Self { location: location.clone(), files, rivals, stored: None, unread: None }
+    }
+
+    /// Where a file of the folder is.
+    pub fn place_of(&self, file: &Entry) -> Location {
+        self.location.beside(file.path())
     }
 
     /// The id of the tablet, which its metadata file is named by.
@@ -81,60 +102,98 @@ impl TabletFolder {
         if let Some((one, other)) = self.rivals.first() {
             return Err(Error::invalid(format!(
                 "{} and {} are two contents of one file; the backup's job information tells which one belongs to it",
-                one.display(),
-                other.display()
+                self.location.beside(one),
+                self.location.beside(other)
             ))
-            .at(&self.path.display().to_string(), 0, ""));
+            .at(&self.location.to_string(), 0, ""));
+        }
+        if let Some(error) = &self.unread {
+            return Err(error.clone());
         }
         if let Some(message) = &self.stored {
-            let at = self.path.display().to_string();
+            let at = self.location.to_string();
             return TabletMeta::from_message(message.as_ref().clone()).at(&at, 0, "tablet metadata");
         }
-        let (path, is_json) = self.header()?;
-        let name = path.display().to_string();
-        let bytes = fs::read(path).at(&name, 0, "")?;
+        let (file, is_json) = self.header()?;
+        let source = self.place_of(file).open()?;
+        let meta = match is_json {
+            true => limits.metadata(source.size()).and_then(|_| source.read_at(0..source.size())),
+            false => read_header(source.as_ref(), limits),
+        };
         let parse = if is_json { TabletMeta::parse_json } else { TabletMeta::parse };
-        parse(&bytes, limits).at(&name, 0, HEADER_PART)
+        meta.and_then(|bytes| parse(&bytes, limits)).at(source.name(), 0, HEADER_PART)
     }
 
     /// The metadata file, and whether it is the JSON form: that one is used where the other is not there.
-    fn header(&self) -> Result<(&Path, bool)> {
-        let at = self.path.display().to_string();
+    fn header(&self) -> Result<(&Entry, bool)> {
         for (ending, is_json) in [(HEADER, false), (JSON_HEADER, true)] {
             let is_it = |name: &str| is_header(name) && name.ends_with(ending);
             let mut headers = self.files.iter().filter(|(name, _)| is_it(name));
             match (headers.next(), headers.next()) {
-                (Some((_, path)), None) => return Ok((path, is_json)),
+                (Some((_, file)), None) => return Ok((file, is_json)),
                 (Some(_), Some(_)) => {
-                    return Err(
-                        Error::invalid(format!("several {ending} files in one folder")).at(&at, 0, "")
-                    );
+                    let message = format!("several {ending} files in one folder");
+                    return Err(self.location.blame(Error::invalid(message)));
                 }
                 (None, _) => {}
             }
         }
-        Err(Error::invalid("no tablet: there is no .hdr file").at(&at, 0, ""))
+        Err(self.location.blame(Error::invalid("no tablet: there is no .hdr file")))
     }
 }
 
 /// The tablets that the database of a storage root knows. Those without a folder have no file left.
-fn stored_tablets(root: &Path, database: &Path, limits: &Limits) -> Result<Vec<TabletFolder>> {
-    let mut shards: Vec<PathBuf> =
-        fs::read_dir(root.join("data")).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    shards.sort();
+fn stored_tablets(
+    root: &Location,
+    database: &Location,
+    limits: &Limits,
+    all: &mut FoundTablets,
+) -> Result<()> {
+    let shards = Listing::of(&root.child("data"))?.folders;
     let mut found = Vec::new();
-    for (id, tablet) in database::tablets(database, limits)? {
-        let in_shard = |shard: &Path| shard.join(id.to_string()).join(&tablet.schema_hash);
-        // The metadata names the shard; the others are looked through only where that is not true.
-        let named = tablet.message.shard_id.map(|shard| in_shard(&root.join("data").join(shard.to_string())));
-        let path = named.clone().filter(|folder| folder.is_dir());
-        let path = path.or_else(|| shards.iter().map(|shard| in_shard(shard)).find(|folder| folder.is_dir()));
-        let path = path.or(named).unwrap_or_else(|| root.join("data"));
-        let files = Listing::of(&path).map(|listing| listing.files).unwrap_or_default();
-        let stored = Some(Arc::new(tablet.message));
-        found.push(TabletFolder { stored, ..TabletFolder::with_files(&path, files) });
+    let stored = database::tablets(database, limits)?;
+    for finding in stored.findings {
+        match finding.severity {
+            Severity::Warning => all.findings.push(finding),
+            Severity::Error => all.unstored.push(Absence {
+                path: Arc::clone(&finding.path),
+                what: format!(
+                    "the metadata of this storage root is damaged, and rowsets of any of its tablets may be missing: {}",
+                    said(&finding)
+                ),
+                rows: None,
+            }),
+        }
     }
-    Ok(found)
+    for (id, tablet) in stored.tablets {
+        let in_shard = |shard: &Location| shard.child(id.to_string()).child(&tablet.schema_hash);
+        // The metadata names the shard; the others are looked through only where that is not true.
+        let named =
+            tablet.message.shard_id.map(|shard| in_shard(&root.child("data").child(shard.to_string())));
+        let mut listed = None;
+        for folder in named.iter().cloned().chain(shards.iter().map(in_shard)) {
+            match Listing::of(&folder) {
+                Err(error) if is_not_found(&error) => {}
+                listing => {
+                    listed = Some((folder, listing));
+                    break;
+                }
+            }
+        }
+        let (location, listing) = match listed {
+            Some(found) => found,
+            // None of its files is here, and each will be named.
+            None => (named.unwrap_or_else(|| root.child("data")), Ok(Listing::default())),
+        };
+        let (files, unread) = match listing {
+            Ok(listing) => (listing.files, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let stored = Some(Arc::new(tablet.message));
+        found.push(TabletFolder { stored, unread, ..TabletFolder::with_files(&location, files) });
+    }
+    all.tablets = found;
+    Ok(())
 }
 
 /// A name as Doris gave it, and the MD5 that a repository puts behind it.
@@ -153,46 +212,53 @@ fn is_header(name: &str) -> bool {
     id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether this is the name of a segment of some rowset: `<rowset id>_<segment>.dat`.
+/// Whether this is the name of a segment of some rowset: `<rowset id>_<segment>.dat`. The oldest ids are numbers.
 fn is_segment(name: &str) -> bool {
+    rowset_of(name)
+        .is_some_and(|rowset| rowset.bytes().all(|byte| byte.is_ascii_digit()) || is_rowset(rowset))
+}
+
+/// Whether a file has the name of a segment that a tablet's metadata names, and no other file would have.
+pub fn is_segment_of_tablet(name: &str) -> bool {
+    rowset_of(name).is_some_and(is_rowset)
+}
+
+fn is_rowset(id: &str) -> bool {
+    id.len() == ROWSET_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The rowset in the name of a segment.
+fn rowset_of(name: &str) -> Option<&str> {
     let (name, _) = checksummed(name);
-    let parts = name.strip_suffix(".dat").and_then(|stem| stem.split_once('_'));
-    parts.is_some_and(|(rowset, number)| {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_id = rowset.len() == ROWSET_DIGITS && rowset.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_number(number) && (is_id || is_number(rowset))
-    })
+    let (rowset, number) = name.strip_suffix(".dat")?.split_once('_')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !rowset.is_empty()).then_some(rowset)
 }
 
-fn name_of(path: &Path) -> Option<&str> {
-    path.file_name()?.to_str()
+/// Names of Doris are text: what is called otherwise is none of its files.
+fn text_of_name(entry: &Entry) -> Option<&str> {
+    entry.name().to_str()
 }
 
-/// What lies in a folder.
+/// What lies in a folder, in the order of names.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// Everything but folders.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<Entry>,
     /// Folders, without those that links lead to.
-    pub folders: Vec<PathBuf>,
+    pub folders: Vec<Location>,
     /// Links to folders, which may lead back up.
-    pub links: Vec<PathBuf>,
+    pub links: Vec<Location>,
 }
 
 impl Listing {
-    pub fn of(folder: &Path) -> Result<Self> {
-        let name = folder.display().to_string();
+    pub fn of(folder: &Location) -> Result<Self> {
         let mut listing = Self::default();
-        for entry in fs::read_dir(folder).at(&name, 0, "")? {
-            let entry = entry.at(&name, 0, "")?;
-            let kind = entry.file_type().at(&name, 0, "")?;
-            let path = entry.path();
-            if kind.is_dir() {
-                listing.folders.push(path);
-            } else if kind.is_symlink() && path.is_dir() {
-                listing.links.push(path);
-            } else {
-                listing.files.push(path);
+        for entry in folder.list()? {
+            match (entry.is_folder(), entry.is_link()) {
+                (true, false) => listing.folders.push(folder.beside(entry.path())),
+                (true, true) => listing.links.push(folder.beside(entry.path())),
+                (false, _) => listing.files.push(entry),
             }
         }
         Ok(listing)
@@ -205,7 +271,13 @@ impl Listing {
 pub struct FoundTablets {
     /// Their folders, by path.
     pub tablets: Vec<TabletFolder>,
-    /// Where tablets may lie that were not found: folders that cannot be read, links, segments without metadata.
+    /// Folders that could not be looked into: there may be tablets in them.
+    pub unread: Vec<(Location, Error)>,
+    /// Metadata that is not beside the segments it is of.
+    pub headless: Vec<Absence>,
+    /// What cannot be read of the metadata of a storage root: any of its tablets may have more rows than are known.
+    pub unstored: Vec<Absence>,
+    /// Where tablets may lie that were not found: links; and what is odd about the metadata of a storage root.
     pub findings: Vec<Finding>,
 }
 
@@ -213,50 +285,62 @@ pub struct FoundTablets {
 ///
 /// # Errors
 /// If `root` cannot be read, or is a storage root whose database cannot, or there is more below it than is looked at.
-pub fn find_tablets(root: &Path, limits: &Limits) -> Result<FoundTablets> {
+pub fn find_tablets(root: impl Into<Location>, limits: &Limits) -> Result<FoundTablets> {
+    let root = &root.into();
     let mut found = FoundTablets::default();
-    if let Some(database) = database::of_root(root) {
-        found.tablets = stored_tablets(root, &database, limits)?;
+    if let Some(database) = database::of_root(root)? {
+        stored_tablets(root, &database, limits, &mut found)?;
     }
-    let known: HashSet<PathBuf> = found.tablets.iter().map(|tablet| tablet.path.clone()).collect();
+    let known: HashSet<PathBuf> =
+        found.tablets.iter().map(|tablet| tablet.location.path().to_path_buf()).collect();
     let mut walk = Walk::new(root, Bounds::FIND);
     while let Some((folder, listing)) = walk.next()? {
         let listing = match listing {
             Ok(listing) => listing,
-            Err(error) if folder == root => return Err(error),
+            Err(error) if folder.path() == root.path() => return Err(error),
             Err(error) => {
-                let path = folder.display().to_string();
-                let finding = Finding::from_error(&error, &path, None);
-                found.findings.push(Finding { severity: Severity::Warning, ..finding });
+                // What is known to be a tablet's folder is said of the tablet.
+                if !known.contains(folder.path()) {
+                    found.unread.push((folder, error));
+                }
                 continue;
             }
         };
         for link in &listing.links {
             found.findings.push(warning(link, "a link to a folder, which is not followed"));
         }
-        let segments = listing.files.iter().filter_map(|path| name_of(path)).filter(|name| is_segment(name));
+        let segments = listing.files.iter().filter_map(text_of_name).filter(|name| is_segment(name));
         let segments = segments.count();
         match TabletFolder::of_files(&folder, listing.files) {
             Some(tablet) => found.tablets.push(tablet),
             None => {
-                if segments > 0 && !known.contains(&folder) {
-                    found.findings.push(warning(
-                        &folder,
-                        format!("{segments} segments without a .hdr file: whose they are is not known, they are not read"),
-                    ));
+                if segments > 0 && !known.contains(folder.path()) {
+                    found.headless.push(Absence {
+                        path: folder.to_string().into(),
+                        what: format!("the .hdr file of {segments} segments is not here: whose they are is not known, and they are not read; opened by itself, the folder gives their rows"),
+                        rows: None,
+                    });
                 }
                 listing.folders.into_iter().try_for_each(|folder| walk.enter(folder, Chance::Likely))?;
             }
         }
     }
-    found.tablets.sort_by(|a, b| a.path.cmp(&b.path));
+    found.tablets.sort_by(|a, b| a.location.path().cmp(b.location.path()));
     Ok(found)
 }
 
-fn warning(path: &Path, message: impl Into<String>) -> Finding {
+/// What a finding says, without its path.
+fn said(finding: &Finding) -> String {
+    match finding.part.as_str() {
+        "" => finding.message.clone(),
+        part => format!("{part} at byte {}: {}", finding.offset, finding.message),
+    }
+}
+
+fn warning(place: &Location, message: impl Into<String>) -> Finding {
     Finding {
         severity: Severity::Warning,
-        path: path.display().to_string().into(),
+        path: place.to_string().into(),
         offset: 0,
         part: "folder".to_string(),
         message: message.into(),
@@ -264,31 +348,45 @@ fn warning(path: &Path, message: impl Into<String>) -> Finding {
     }
 }
 
-/// Whether there is a tablet below `root`.
+/// Whether there is a tablet below `root`: its metadata, or segments of one in a folder that lies deeper. Segments in `root` itself are
+/// files, which can be read as they are.
 ///
 /// Where names of Doris's own lead to it, many folders are looked into; otherwise few, and none if files lie in `root`: then it
 /// is a folder of files, whatever lies deeper.
-pub fn has_tablets(root: &Path) -> bool {
-    if database::of_root(root).is_some() {
-        return true;
+///
+/// # Errors
+/// If none was found, and there may be one in a folder that cannot be listed.
+pub fn has_tablets(root: impl Into<Location>) -> Result<bool> {
+    let root = &root.into();
+    // One that cannot be looked at is said when it is opened.
+    if !matches!(database::of_root(root), Ok(None)) {
+        return Ok(true);
     }
     let mut walk = Walk::new(root, Bounds::SIGHT);
-    let mut is_of_files = None;
-    while let Ok(Some((_, listing))) = walk.next() {
-        let Ok(listing) = listing else { continue };
-        if listing.files.iter().filter_map(|path| name_of(path)).any(is_header) {
-            return true;
+    let (mut is_of_files, mut unread) = (None, None);
+    while let Ok(Some((folder, listing))) = walk.next() {
+        let listing = match listing {
+            Ok(listing) => listing,
+            Err(error) => {
+                unread.get_or_insert(error);
+                continue;
+            }
+        };
+        let is_below = folder.path() != root.path();
+        let is_tablet = |name: &str| is_header(name) || is_below && is_segment_of_tablet(name);
+        if listing.files.iter().filter_map(text_of_name).any(is_tablet) {
+            return Ok(true);
         }
         let is_of_files = *is_of_files.get_or_insert(!listing.files.is_empty());
         for folder in listing.folders {
-            let is_likely = name_of(&folder).is_some_and(may_lead_to_tablets);
+            let is_likely = folder.name().to_str().is_some_and(may_lead_to_tablets);
             let chance = if is_likely { Chance::Likely } else { Chance::Any };
             if (is_likely || !is_of_files) && walk.enter(folder, chance).is_err() {
-                return false;
+                return Ok(false);
             }
         }
     }
-    false
+    unread.map_or(Ok(false), Err)
 }
 
 /// Folders on the way to tablets are numbers, or have one of Doris's names.
@@ -300,6 +398,9 @@ fn may_lead_to_tablets(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -318,7 +419,7 @@ mod tests {
         for md5 in ["d41d8cd98f00b204e9800998ecf8427e", "0cc175b9c0f1b6a831c399e269772661"] {
             fs::write(root.path().join(format!("7.hdr.{md5}")), b"").unwrap();
         }
-        let folder = TabletFolder::of(root.path()).unwrap();
+        let folder = TabletFolder::of(root.path()).unwrap().unwrap();
         let error = folder.meta(&Limits::default()).unwrap_err().to_string();
         assert!(error.contains("two contents of one file"), "{error}");
     }
@@ -340,13 +441,27 @@ mod tests {
         ] {
             let root = tempfile::tempdir().unwrap();
             fs::create_dir_all(root.path().join(path)).unwrap();
-            assert!(!has_tablets(root.path()), "{path}");
+            assert!(!has_tablets(root.path()).unwrap(), "{path}");
             let folder = tablet(root.path(), path);
-            assert!(has_tablets(root.path()), "{path}");
+            assert!(has_tablets(root.path()).unwrap(), "{path}");
             let found = find_tablets(root.path(), &Limits::default()).unwrap();
-            assert_eq!(found.tablets[0].path, folder);
+            assert_eq!(found.tablets[0].location.path(), folder);
             assert_eq!(found.findings, []);
         }
+    }
+
+    #[test]
+    fn segments_without_their_metadata_are_those_of_a_tablet() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("7/8");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("1_0.dat"), b"").unwrap();
+        assert!(!has_tablets(root.path()).unwrap());
+        fs::write(folder.join(format!("{}_0.dat", "0".repeat(48))), b"").unwrap();
+        assert!(has_tablets(root.path()).unwrap());
+        assert!(!has_tablets(folder.as_path()).unwrap());
+        let found = find_tablets(root.path(), &Limits::default()).unwrap();
+        assert_eq!((found.tablets.len(), found.headless.len()), (0, 1));
     }
 
     #[test]
@@ -354,9 +469,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         tablet(root.path(), "backup/7/8");
         fs::write(root.path().join("rows.csv"), b"a").unwrap();
-        assert!(!has_tablets(root.path()));
+        assert!(!has_tablets(root.path()).unwrap());
         tablet(root.path(), "data/1/7/8");
-        assert!(has_tablets(root.path()));
+        assert!(has_tablets(root.path()).unwrap());
         assert_eq!(find_tablets(root.path(), &Limits::default()).unwrap().tablets.len(), 2);
     }
 
@@ -365,7 +480,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("photos")).unwrap();
         fs::write(root.path().join("photos/sunset.hdr"), b"#?RADIANCE").unwrap();
-        assert!(!has_tablets(root.path()));
+        assert!(!has_tablets(root.path()).unwrap());
     }
 
     #[test]
@@ -378,8 +493,8 @@ mod tests {
         fs::write(bare.join("segment_0.dat"), b"").unwrap();
         let found = find_tablets(root.path(), &Limits::default()).unwrap();
         assert_eq!(found.tablets.len(), 1);
-        assert_eq!(found.findings.len(), 1, "{:?}", found.findings);
-        assert!(found.findings[0].message.starts_with("1 segments without a .hdr file"));
+        assert_eq!((found.findings.len(), found.headless.len()), (0, 1), "{found:?}");
+        assert!(found.headless[0].what.starts_with("the .hdr file of 1 segments is not here"));
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(root.path(), root.path().join("up")).unwrap();

@@ -60,7 +60,7 @@ impl Rule {
     }
 }
 
-/// See the module. Sources go from the oldest to the newest.
+/// Merges the sorted rows of several segments. Sources go from the oldest to the newest.
 pub(crate) struct Merge {
     schema: SchemaRef,
     merge: keyed::Merge,

@@ -212,6 +212,27 @@ impl TabletMeta {
     }
 }
 
+impl TabletMeta {
+    /// The current rowsets, oldest first, and the versions up to the newest that are in none of them: first and last of each gap.
+    pub(super) fn rowsets_with_gaps(&self) -> (Vec<&RowsetMeta>, Vec<(i64, i64)>) {
+        let mut sorted: Vec<&RowsetMeta> = self.rowsets.iter().collect();
+        sorted.sort_by_key(|rowset| (rowset.start_version, std::cmp::Reverse(rowset.end_version)));
+        let (mut rowsets, mut gaps, mut next) = (Vec::with_capacity(sorted.len()), Vec::new(), 0i64);
+        for rowset in sorted {
+            // One that lies in another was compacted into it.
+            if rowset.start_version < next {
+                continue;
+            }
+            if rowset.start_version > next {
+                gaps.push((next, rowset.start_version.saturating_sub(1)));
+            }
+            next = rowset.end_version.saturating_add(1);
+            rowsets.push(rowset);
+        }
+        (rowsets, gaps)
+    }
+}
+
 /// For each version that rowsets lead to without a gap: how many it takes from version 0, and the last of them.
 type Reached<'a> = HashMap<i64, (usize, Option<&'a RowsetMeta>)>;
 

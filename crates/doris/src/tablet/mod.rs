@@ -41,11 +41,12 @@ mod schema_message;
 mod segment_rows;
 mod unions;
 mod walk;
+#[expect(clippy::disallowed_methods, reason = "tablets are written to a disk")]
 mod write;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use any_bytes::parse_any_meta;
-pub use layout::{FoundTablets, TabletFolder, find_tablets, has_tablets};
+pub use layout::{FoundTablets, TabletFolder, find_tablets, has_tablets, is_segment_of_tablet};
 pub use meta::{RowsetMeta, TabletMeta, TabletState};
 pub use options::TabletOptions;
 pub use reader::TabletReader;

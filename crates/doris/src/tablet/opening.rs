@@ -1,25 +1,26 @@
 //! Opening a tablet: its rowsets at a version, their segments, and the columns all of them give.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use pilaster_core::error::AtPosition;
-use pilaster_core::source::FileSource;
-use pilaster_core::{Dataset, Error, Result};
+use pilaster_core::storage::Entry;
+use pilaster_core::{Absence, Dataset, Error, ErrorKind, Location, Result};
 
 use super::delete_predicate::{self, Columns, Keeps};
 use super::digest::StoredDigests;
 use super::layout::{HEADER_PART, TabletFolder};
+use super::merge::Rule;
 use super::meta::{RowsetMeta, TabletMeta};
 use super::options::TabletOptions;
 use super::reader::{LostSegment, Tablet, TabletSegment};
 use crate::schema::{KeysType, SchemaColumn, TabletSchema};
-use crate::segment::{SegmentReader, SegmentReaderOptions, schema_type};
+use crate::segment::{FieldType, SegmentReader, SegmentReaderOptions, column_field, schema_type};
 
 /// The tablet of a folder, as its metadata describes it.
 pub(super) fn open(folder: &TabletFolder, mut meta: TabletMeta, options: &TabletOptions) -> Result<Tablet> {
-    let name = folder.path.display().to_string();
+    let name = folder.location.to_string();
     if let Some(newer) = &options.schema {
         meta.schema = TabletSchema { merge_on_write: meta.schema.merge_on_write, ..newer.as_ref().clone() };
     }
@@ -28,11 +29,7 @@ pub(super) fn open(folder: &TabletFolder, mut meta: TabletMeta, options: &Tablet
         let expected = format!("a key column in a table of model {:?}", meta.schema.keys_type);
         return Err(Error::corrupt(expected, "none").at(&name, 0, HEADER_PART));
     }
-    let version = match options.as_of {
-        Some(version) => version,
-        None => meta.newest_version().at(&name, 0, HEADER_PART)?,
-    };
-    let rowsets: Vec<RowsetMeta> = meta.rowsets_at(version).at(&name, 0, "")?.into_iter().cloned().collect();
+    let (version, rowsets, mut absences) = chosen_rowsets(folder, &meta, options)?;
     let mut columns = Columns { schema: &meta.schema, rowsets: &rowsets, dropped: Vec::new() };
     let mut deletes = Vec::new();
     for rowset in &rowsets {
@@ -48,16 +45,18 @@ pub(super) fn open(folder: &TabletFolder, mut meta: TabletMeta, options: &Tablet
     let open = |options: &TabletOptions| {
         open_segments(folder, &meta, &rowsets, &schema, &deletes, (version, options))
     };
-    let (mut segments, mut lost) = open(options)?;
+    let mut opened = open(options)?;
     let path_places = schema.columns.len()..schema.columns.len().saturating_add(paths.len());
     let disputed = options.variant_paths.iter().zip(path_places.clone());
-    let disputed: Vec<_> = disputed.filter(|(_, place)| !is_agreed(&segments, *place)).collect();
+    let disputed: Vec<_> = disputed.filter(|(_, place)| !is_agreed(&opened.segments, *place)).collect();
     if !disputed.is_empty() {
         let agreed = disputed
             .into_iter()
             .fold(options.clone(), |options, ((column, path), _)| options.with_path_as_json(column, path));
-        (segments, lost) = open(&agreed)?;
+        opened = open(&agreed)?;
     }
+    let Opened { segments, lost, absent } = opened;
+    absences.extend(absent);
     schema.columns.extend(paths);
     let fields = unified_fields(&schema, &segments).at(&name, 0, HEADER_PART)?;
     let is_given =
@@ -74,6 +73,7 @@ pub(super) fn open(folder: &TabletFolder, mut meta: TabletMeta, options: &Tablet
         arrow,
         segments,
         lost,
+        absences,
         digests: StoredDigests::of(folder, &rowsets),
         limits: options.limits.clone(),
         units: OnceLock::new(),
@@ -110,6 +110,15 @@ fn is_agreed(segments: &[TabletSegment], place: usize) -> bool {
     ways.all(|way| Some(way) == first)
 }
 
+/// The segments of a tablet.
+#[derive(Default)]
+struct Opened {
+    segments: Vec<TabletSegment>,
+    lost: Vec<LostSegment>,
+    /// Those that are not there.
+    absent: Vec<Absence>,
+}
+
 fn open_segments(
     folder: &TabletFolder,
     meta: &TabletMeta,
@@ -117,35 +126,65 @@ fn open_segments(
     schema: &TabletSchema,
     deletes: &[(i64, Keeps)],
     (version, options): (i64, &TabletOptions),
-) -> Result<(Vec<TabletSegment>, Vec<LostSegment>)> {
+) -> Result<Opened> {
     let mut reader_options = SegmentReaderOptions::default()
         .with_schema(Some(Arc::new(schema.clone())))
         .with_hidden(true)
         .with_json_paths(options.json_paths.clone())
         .with_verify_checksums(options.verify_checksums)
+        .with_recovery(options.recovers)
+        .with_lost_cells(options.lost_cells)
+        .with_unfilled(deciding_columns(schema, deletes))
         .with_limits(options.limits.clone());
     for (column, path) in &options.variant_paths {
         reader_options = reader_options.with_variant_path(column, path);
     }
-    let (mut segments, mut lost, mut first_row) = (Vec::new(), Vec::new(), 0u64);
+    let mut opened = Opened::default();
+    let Opened { segments, lost, absent } = &mut opened;
+    let mut first_row = 0u64;
     for rowset in rowsets {
+        let reader_options = match &rowset.schema {
+            Some(written) => reader_options.clone().with_written_schema(Some(Arc::new(written.clone()))),
+            None => reader_options.clone().with_written_schema(Some(Arc::new(meta.schema.clone()))),
+        };
         let keeps = deletes.iter().filter(|(at, _)| rowset.end_version < *at).map(|(_, keeps)| keeps.clone());
         let keeps: Vec<_> = keeps.collect();
         for number in 0..rowset.num_segments {
-            let reader = match open_segment(folder, rowset, number, &reader_options) {
+            let file = format!("{}_{number}.dat", rowset.id);
+            let said = rowset.rows_of_segment(number);
+            let Some(place) = folder.files.get(&file).map(|entry| folder.place_of(entry)) else {
+                absent.push(absence(folder, meta, rowset, &file, said));
+                first_row = first_row.saturating_add(said.unwrap_or(0));
+                continue;
+            };
+            let reader = match open_segment(&place, &reader_options) {
                 Ok(reader) => reader,
-                Err(error) if options.recovers => {
-                    let end = first_row.saturating_add(rowset.rows_of_segment(number).unwrap_or(0));
-                    lost.push(LostSegment { rows: first_row..end, error });
-                    first_row = end;
+                Err(error) if options.recovers && !cannot_look(&error) => {
+                    lost.push(LostSegment {
+                        segment: place.to_string(),
+                        rows: said.map(|rows| 0..rows),
+                        first_row,
+                        error,
+                    });
+                    first_row = first_row.saturating_add(said.unwrap_or(0));
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let rows = reader.metadata().num_rows;
+            if let Some(error) = miscounted(&reader, said) {
+                if !options.recovers {
+                    return Err(error);
+                }
+                lost.push(LostSegment {
+                    segment: place.to_string(),
+                    rows: said.map(|said| rows..said.max(rows)),
+                    first_row,
+                    error,
+                });
+            }
             let index_files = index_files(folder, &format!("{}_{number}", rowset.id));
-            let sizes = index_files.iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
-            let index_bytes = sizes.fold(0, u64::saturating_add);
+            let index_bytes = index_files.iter().map(|file| file.size()).fold(0, u64::saturating_add);
             let deleted = meta.deleted.rows(&rowset.id, number, version);
             if let Some(row) = deleted.max().filter(|row| u64::from(*row) >= rows) {
                 return Err(Error::corrupt(format!("deleted rows below {rows}"), row).at(
@@ -161,45 +200,108 @@ fn open_segments(
                 keeps: keeps.clone(),
                 deleted,
                 first_row,
-                index_files,
+                index_files: index_files.into_iter().map(|file| folder.place_of(file)).collect(),
                 index_bytes,
             });
-            first_row = first_row.saturating_add(rows);
+            first_row = first_row.saturating_add(rows.max(said.unwrap_or(0)));
         }
     }
-    Ok((segments, lost))
+    Ok(opened)
 }
 
-fn open_segment(
-    folder: &TabletFolder,
-    rowset: &RowsetMeta,
-    number: u32,
-    options: &SegmentReaderOptions,
-) -> Result<SegmentReader> {
-    let file = format!("{}_{number}.dat", rowset.id);
-    let path = folder.files.get(&file).ok_or_else(|| missing(&folder.path, &file, rowset))?;
-    SegmentReader::open_with_options(Arc::new(FileSource::open(path)?), options)
+fn open_segment(file: &Location, options: &SegmentReaderOptions) -> Result<SegmentReader> {
+    SegmentReader::open_with_options(file.open()?, options)
+}
+
+/// A segment that has fewer or more rows than the metadata of the tablet says.
+fn miscounted(reader: &SegmentReader, said: Option<u64>) -> Option<Error> {
+    let rows = reader.metadata().num_rows;
+    let said = said.filter(|said| *said != rows)?;
+    Some(match reader.unknown_end() {
+        Some(error) => error.clone(),
+        None => Error::corrupt(format!("{said} rows, as the metadata of the tablet says"), rows).at(
+            reader.name(),
+            0,
+            "segment",
+        ),
+    })
+}
+
+/// Whether the system refused to give bytes that may be sound: that says nothing of what is in them. A disk that fails to read is
+/// damage.
+fn cannot_look(error: &Error) -> bool {
+    const EIO: i32 = 5;
+    matches!(error.kind(), ErrorKind::Io(error) if error.raw_os_error() != Some(EIO))
+}
+
+/// Columns that decide which rows there are, and those whose values are computed from several rows: a null that stands for a lost
+/// cell would be an answer.
+fn deciding_columns(schema: &TabletSchema, deletes: &[(i64, Keeps)]) -> HashSet<String> {
+    let compared = deletes.iter().flat_map(|(_, keeps)| keeps.columns());
+    let sequences = schema.sequence_groups.iter().map(|group| group.sequence_column);
+    let sequences: HashSet<i32> = sequences.collect();
+    let decides = |column: &&SchemaColumn| {
+        column.is_key
+            || !column.visible
+            || sequences.contains(&column.unique_id)
+            || (schema.keys_type == KeysType::Aggregate
+                && !matches!(Rule::of(column, schema.keys_type), Rule::Winner))
+    };
+    let columns = schema.columns.iter().filter(decides).map(|column| column.name.as_str());
+    compared.chain(columns).map(str::to_string).collect()
 }
 
 /// `<segment>.idx`, or `<segment>_<index>.idx` for each index.
-fn index_files(folder: &TabletFolder, segment: &str) -> Vec<PathBuf> {
+fn index_files<'a>(folder: &'a TabletFolder, segment: &str) -> Vec<&'a Entry> {
     let belongs = |name: &str| {
         let rest = name.strip_prefix(segment).and_then(|rest| rest.strip_suffix(".idx"));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     };
-    let mut files: Vec<_> =
-        folder.files.iter().filter(|(name, _)| belongs(name)).map(|(_, path)| path.clone()).collect();
-    files.sort();
+    let files = folder.files.iter().filter(|(name, _)| belongs(name)).map(|(_, file)| file);
+    let mut files: Vec<_> = files.collect();
+    files.sort_by(|a, b| a.path().cmp(b.path()));
     files
 }
 
-fn missing(folder: &Path, file: &str, rowset: &RowsetMeta) -> Error {
-    let message = if rowset.is_remote {
-        format!("segment {file} is in object storage, and not in this folder")
+/// A segment that the metadata names and that is not in the folder.
+fn absence(
+    folder: &TabletFolder,
+    meta: &TabletMeta,
+    rowset: &RowsetMeta,
+    file: &str,
+    rows: Option<u64>,
+) -> Absence {
+    let (start, end) = (rowset.start_version, rowset.end_version);
+    let what = if rowset.is_remote {
+        format!("segment {file} of tablet {} is in object storage, and not here", meta.tablet_id)
     } else {
-        format!("segment {file} of versions {}..={} is missing", rowset.start_version, rowset.end_version)
+        format!("segment {file} of versions {start}..={end} of tablet {} is not here", meta.tablet_id)
     };
-    Error::invalid(message).at(&folder.display().to_string(), 0, "")
+    Absence { path: folder.location.to_string().into(), what, rows }
+}
+
+/// The rowsets of a version; of the newest one those that are left if some versions are in no rowset, and which these are.
+fn chosen_rowsets(
+    folder: &TabletFolder,
+    meta: &TabletMeta,
+    options: &TabletOptions,
+) -> Result<(i64, Vec<RowsetMeta>, Vec<Absence>)> {
+    let name = folder.location.to_string();
+    if let Some(version) = options.as_of {
+        let rowsets = meta.rowsets_at(version).at(&name, 0, "")?;
+        return Ok((version, rowsets.into_iter().cloned().collect(), Vec::new()));
+    }
+    let version = meta.newest_version().at(&name, 0, HEADER_PART)?;
+    if let Ok(rowsets) = meta.rowsets_at(version) {
+        return Ok((version, rowsets.into_iter().cloned().collect(), Vec::new()));
+    }
+    let (rowsets, gaps) = meta.rowsets_with_gaps();
+    let absence = |(first, last): (i64, i64)| Absence {
+        path: name.as_str().into(),
+        what: format!("no rowset of versions {first}..={last} of tablet {} is here", meta.tablet_id),
+        rows: None,
+    };
+    Ok((version, rowsets.into_iter().cloned().collect(), gaps.into_iter().map(absence).collect()))
 }
 
 /// One field for each column, of the type and nullability that all segments can give.
@@ -219,7 +321,8 @@ fn unified_fields(schema: &TabletSchema, segments: &[TabletSegment]) -> Result<V
             ));
         }
         let is_nullable = column.is_nullable || in_segments.iter().any(|field| field.is_nullable());
-        fields.push(Field::new(&column.name, data_type, is_nullable));
+        let field_type = FieldType::from_schema_name(&column.type_name);
+        fields.push(column_field(&column.name, data_type, is_nullable, field_type));
     }
     Ok(fields)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pilaster_core::Limits;
+use pilaster_core::{Limits, LostCells};
 
 use crate::schema::TabletSchema;
 
@@ -13,6 +13,7 @@ pub struct TabletOptions {
     pub(super) hidden: bool,
     pub(super) verify_checksums: bool,
     pub(super) recovers: bool,
+    pub(super) lost_cells: LostCells,
     pub(super) limits: Limits,
     pub(super) schema: Option<Arc<TabletSchema>>,
     pub(super) variant_paths: Vec<(String, String)>,
@@ -27,6 +28,7 @@ impl Default for TabletOptions {
             hidden: false,
             verify_checksums: true,
             recovers: false,
+            lost_cells: LostCells::DropRow,
             limits: Limits::default(),
             schema: None,
             variant_paths: Vec::new(),
@@ -62,11 +64,19 @@ impl TabletOptions {
         self
     }
 
-    /// Whether a tablet opens without segments that are missing or cannot be opened. Their rows are lost to a scan that
+    /// Whether damaged segments are put together again, and a tablet opens without those that are missing or cannot be. Their rows are lost to a scan that
     /// goes on over damage; others end with the reason.
     #[must_use]
     pub fn with_recovery(mut self, recovers: bool) -> Self {
         self.recovers = recovers;
+        self
+    }
+
+    /// What a scan that goes on over damage does with a row of which some cells are lost. Keys, and columns that decide which rows
+    /// there are, are never given as null.
+    #[must_use]
+    pub fn with_lost_cells(mut self, lost_cells: LostCells) -> Self {
+        self.lost_cells = lost_cells;
         self
     }
 

@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::{filter, filter_record_batch};
 use pilaster_core::merge::{self, KeyedRows, Keys, Runs, SomeRows};
-use pilaster_core::{Dataset, Error, Result, RowRanges, ScanRequest};
+use pilaster_core::{Dataset, Error, Result, RowRanges, ScanMemory, ScanRequest};
 
 use super::reader::{Tablet, TabletSegment};
 use super::scan::Plan;
@@ -181,7 +181,7 @@ fn cut(tablet: &Tablet, unit: &Piece) -> Result<Vec<Piece>> {
         return Ok(vec![unit.clone()]);
     };
     let segment = |part: &Part| {
-        tablet.segments.get(part.segment).ok_or_else(|| Error::invalid("a segment that is not there"))
+        tablet.segments.get(part.segment).ok_or_else(|| Error::internal("a segment that is not there"))
     };
     let keys = KeyReader::new(tablet)?;
     let step = size(&largest).div_ceil(count).max(1);
@@ -215,7 +215,6 @@ pub(super) struct OrderedRows {
     merge: merge::Merge,
     plan: Arc<Plan>,
     batch_size: usize,
-    has_positions: bool,
 }
 
 impl OrderedRows {
@@ -223,8 +222,10 @@ impl OrderedRows {
         let columns: Vec<&SchemaColumn> =
             plan.needed.iter().filter_map(|at| tablet.schema.columns.get(*at)).collect();
         let keys = KeyColumns::new(&columns, &plan.narrow)?;
+        let memory = request.memory(&tablet.limits);
         let source = |part: &Part| {
             Box::new(PartRows {
+                memory: memory.shared(piece.parts.len()),
                 tablet: Arc::clone(tablet),
                 plan: Arc::clone(plan),
                 request: request.clone(),
@@ -236,23 +237,20 @@ impl OrderedRows {
         Ok(Self {
             merge: merge::Merge::new(piece.parts.iter().map(source).collect()),
             plan: Arc::clone(plan),
-            batch_size: request.batch_size.max(1),
-            has_positions: request.row_numbers.is_some(),
+            batch_size: memory.fitting_rows(&plan.narrow, request.batch_size),
         })
     }
 
-    /// The next rows and, if they are asked for, their positions.
-    pub fn next(&mut self) -> Result<Option<(RecordBatch, Option<ArrayRef>)>> {
+    /// The next rows.
+    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         let mut runs = Runs::default();
         while runs.count() < self.batch_size {
             let Some(run) = self.merge.next_run(self.batch_size.saturating_sub(runs.count()))? else { break };
             runs.add(&run);
         }
-        let Some(SomeRows { mut arrays, count }) = runs.gather()? else { return Ok(None) };
-        let positions = if self.has_positions { arrays.pop() } else { None };
+        let Some(SomeRows { arrays, count }) = runs.gather()? else { return Ok(None) };
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.plan.narrow), arrays, &options)?;
-        Ok(Some((batch, positions)))
+        Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.plan.narrow), arrays, &options)?))
     }
 }
 
@@ -263,6 +261,7 @@ struct PartRows {
     request: ScanRequest,
     part: Part,
     keys: KeyColumns,
+    memory: ScanMemory,
     rows: Option<SegmentRows>,
 }
 
@@ -280,19 +279,24 @@ impl KeyedRows for PartRows {
             let rows = match &mut self.rows {
                 Some(rows) => rows,
                 None => {
-                    self.rows.insert(self.plan.open(&self.tablet, segment, &self.request, &self.part.rows)?)
+                    let memory = self.memory.clone();
+                    self.rows.insert(self.plan.open(
+                        &self.tablet,
+                        segment,
+                        &self.request,
+                        &self.part.rows,
+                        memory,
+                    )?)
                 }
             };
             let Some((batch, positions)) = rows.next()? else {
                 self.part.rows = 0..0;
                 return Ok(None);
             };
-            let (batch, positions) = living(segment, batch, positions)?;
+            let (batch, _) = living(segment, batch, positions)?;
             if batch.num_rows() > 0 {
                 self.keys.encode(&batch, keys)?;
-                let mut arrays = batch.columns().to_vec();
-                arrays.extend(positions.filter(|_| self.request.row_numbers.is_some()));
-                return Ok(Some(SomeRows { count: batch.num_rows(), arrays }));
+                return Ok(Some(SomeRows { count: batch.num_rows(), arrays: batch.columns().to_vec() }));
             }
         }
     }

@@ -61,7 +61,7 @@ impl Written {
     }
 
     fn open(&self, options: &TabletOptions) -> pilaster_core::Result<TabletReader> {
-        let found = find_tablets(&self.target(), &Limits::default()).unwrap();
+        let found = find_tablets(self.target(), &Limits::default()).unwrap();
         TabletReader::open(&found.tablets[0], options)
     }
 

@@ -1,15 +1,14 @@
 //! A tablet at a version as a dataset.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Field, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
-use pilaster_core::source::FileSource;
+use pilaster_core::stream;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Finding, Limits, LossLog, Progress, Result, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    Absence, BatchReader, Dataset, Error, Finding, Limits, Location, LossLog, LostRows, Progress, Result,
+    Scan, ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 use roaring::RoaringBitmap;
 
@@ -29,6 +28,8 @@ use crate::segment::SegmentReader;
 pub struct TabletReader {
     tablet: Arc<Tablet>,
     notes: Arc<[Finding]>,
+    /// Parts of its table that are not here, and may be of others.
+    absences: Arc<[Absence]>,
 }
 
 /// What scans share.
@@ -45,8 +46,10 @@ pub(crate) struct Tablet {
     pub output: Vec<usize>,
     pub arrow: SchemaRef,
     pub segments: Vec<TabletSegment>,
-    /// Segments that are not there or cannot be opened.
+    /// Segments that cannot be opened.
     pub lost: Vec<LostSegment>,
+    /// What the metadata names and is not there.
+    pub absences: Vec<Absence>,
     /// What a backup repository says about its files.
     pub digests: StoredDigests,
     pub limits: Limits,
@@ -55,11 +58,15 @@ pub(crate) struct Tablet {
     pub pieces: OnceLock<Vec<Piece>>,
 }
 
-/// A segment without which a tablet was opened.
+/// Rows of a segment without which a tablet was opened.
 #[derive(Debug)]
 pub(crate) struct LostSegment {
-    /// Positions of its rows in the tablet, as far as the metadata tells.
-    pub rows: Range<u64>,
+    /// Its file.
+    pub segment: String,
+    /// Positions of the rows in it, if the metadata tells.
+    pub rows: Option<Range<u64>>,
+    /// Position of its first row in the tablet.
+    pub first_row: u64,
     pub error: Error,
 }
 
@@ -77,7 +84,7 @@ pub(crate) struct TabletSegment {
     /// Position of its first row in the tablet.
     pub first_row: u64,
     /// Its inverted and ANN index files.
-    pub index_files: Vec<PathBuf>,
+    pub index_files: Vec<Location>,
     /// How large they are together.
     pub index_bytes: u64,
 }
@@ -90,25 +97,45 @@ impl TabletSegment {
 }
 
 impl Tablet {
-    pub fn index_file(&self, path: &Path) -> Result<IndexFileReader> {
-        IndexFileReader::open(Arc::new(FileSource::open(path)?), &self.limits)
+    pub fn index_file(&self, file: &Location) -> Result<IndexFileReader> {
+        IndexFileReader::open(file.open()?, &self.limits)
     }
 
     /// Notes rows of segments that are lost, or fails because of the first.
     pub fn report_lost(&self, log: Option<&Arc<LossLog>>) -> Result<()> {
         for lost in &self.lost {
             match log {
-                Some(log) => log.record(lost.rows.clone(), None, &lost.error),
-                None => return Err(lost.error.again().at(&self.name, 0, "")),
+                Some(log) => {
+                    let reason = lost.error.to_string();
+                    log.add(match &lost.rows {
+                        Some(rows) => {
+                            self.placed(LostRows::at(rows.clone(), reason), &lost.segment, lost.first_row)
+                        }
+                        None => LostRows::unknown(reason),
+                    });
+                }
+                None => return Err(lost.error.clone().at(&self.name, 0, "")),
             }
         }
         Ok(())
+    }
+
+    /// A loss with positions in a segment, with positions in the tablet if those are known before reading.
+    pub fn placed(&self, lost: LostRows, segment: &str, first_row: u64) -> LostRows {
+        if self.gives_all_rows() { lost.moved(first_row) } else { lost.within(segment) }
     }
 
     /// The places of the key columns.
     pub fn key_columns(&self) -> Vec<usize> {
         let columns = self.schema.columns.iter().enumerate();
         columns.filter(|(_, column)| column.is_key).map(|(at, _)| at).collect()
+    }
+
+    /// Whether a scan gives every row that the files hold, one segment after the other: then positions in them are known before
+    /// reading. Where rows are merged, replaced or deleted only counting tells the positions of those that are left.
+    pub fn gives_all_rows(&self) -> bool {
+        self.schema.keys_type == KeysType::Duplicate
+            && self.segments.iter().all(|segment| segment.keeps.is_empty() && segment.deleted.is_empty())
     }
 
     /// Whether rows of equal keys must be made one when they are read.
@@ -122,10 +149,10 @@ impl Tablet {
 }
 
 impl TabletReader {
-    /// Opens the tablet in a folder.
+    /// Opens the tablet in a folder. Segments and versions that are not there are in [`Dataset::absences`], and scans give the rest.
     ///
     /// # Errors
-    /// If the metadata or a segment is missing or damaged, or the version is not on disk.
+    /// If the metadata is missing, it or a segment is damaged, or the version that is asked for is not on disk.
     pub fn open(folder: &TabletFolder, options: &TabletOptions) -> Result<Self> {
         Self::open_with_meta(folder, folder.meta(&options.limits)?, options)
     }
@@ -139,7 +166,7 @@ impl TabletReader {
     }
 
     fn new(tablet: Tablet) -> Self {
-        Self { tablet: Arc::new(tablet), notes: Arc::new([]) }
+        Self { tablet: Arc::new(tablet), notes: Arc::new([]), absences: Arc::new([]) }
     }
 
     /// Adds what whoever opened it noticed, and a reader of its rows should know.
@@ -149,13 +176,20 @@ impl TabletReader {
         self
     }
 
+    /// Adds parts that are not here and may have been its table's.
+    #[must_use]
+    pub fn with_absences(mut self, absences: &[Absence]) -> Self {
+        self.absences = self.absences.iter().chain(absences).cloned().collect();
+        self
+    }
+
     /// A tablet of the same columns of which nothing can be read: it has no rows, and says why to a scan that goes on over
     /// damage.
     #[must_use]
     pub fn lost_like(&self, folder: &TabletFolder, error: Error) -> Self {
         let like = &self.tablet;
         Self::new(Tablet {
-            name: folder.path.display().to_string(),
+            name: folder.location.to_string(),
             meta: TabletMeta { rowsets: Vec::new(), stale_rowsets: Vec::new(), ..like.meta.clone() },
             version: like.version,
             schema: like.schema.clone(),
@@ -163,7 +197,8 @@ impl TabletReader {
             output: like.output.clone(),
             arrow: Arc::clone(&like.arrow),
             segments: Vec::new(),
-            lost: vec![LostSegment { rows: 0..0, error }],
+            lost: vec![LostSegment { segment: folder.location.to_string(), rows: None, first_row: 0, error }],
+            absences: Vec::new(),
             digests: StoredDigests::default(),
             limits: like.limits.clone(),
             units: OnceLock::new(),
@@ -197,10 +232,7 @@ impl Dataset for TabletReader {
 
     fn row_count(&self) -> Option<u64> {
         let tablet = &self.tablet;
-        let is_all = !tablet.merges()
-            && tablet.lost.is_empty()
-            && tablet.schema.keys_type == KeysType::Duplicate
-            && tablet.segments.iter().all(|segment| segment.keeps.is_empty());
+        let is_all = tablet.lost.is_empty() && tablet.absences.is_empty() && tablet.gives_all_rows();
         is_all.then(|| tablet.segments.iter().map(|segment| segment.reader.metadata().num_rows).sum())
     }
 
@@ -218,7 +250,8 @@ impl Dataset for TabletReader {
         }
         let split = |segment: &TabletSegment| {
             let end = segment.first_row.saturating_add(segment.reader.metadata().num_rows);
-            Split { rows: Some(segment.first_row..end), bytes: segment.reader.size_bytes() }
+            let rows = self.tablet.gives_all_rows().then_some(segment.first_row..end);
+            Split { rows, bytes: segment.reader.size_bytes() }
         };
         Ok(self.tablet.segments.iter().map(split).collect())
     }
@@ -232,25 +265,33 @@ impl Dataset for TabletReader {
         if let Some(split) = request.split.filter(|split| *split >= splits) {
             return Err(Error::invalid(format!("no split number {split}: there are {splits}")));
         }
+        let is_by_position = request.rows.is_some() || request.row_numbers.is_some();
+        if is_by_position && !self.tablet.gives_all_rows() {
+            return stream::read_by_counting(self, request);
+        }
         scan::read(&self.tablet, request)
     }
 
     fn findings(&self) -> Vec<Finding> {
         let finding =
-            |lost: &LostSegment| Finding::from_error(&lost.error, &self.tablet.name, Some(lost.rows.clone()));
+            |lost: &LostSegment| Finding::from_error(&lost.error, &self.tablet.name, lost.rows.clone());
         self.notes.iter().cloned().chain(self.tablet.lost.iter().map(finding)).collect()
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        self.tablet.absences.iter().chain(self.absences.iter()).cloned().collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         let mut report = VerifyReport { files: 1, findings: self.findings(), ..VerifyReport::default() };
         for segment in &self.tablet.segments {
             report.merge(segment.reader.verify(depth, progress)?);
-            for path in &segment.index_files {
-                match self.tablet.index_file(path) {
+            for file in &segment.index_files {
+                match self.tablet.index_file(file) {
                     Ok(index) => report.merge(index.verify(depth, progress)?),
                     Err(error) => {
                         report.files = report.files.saturating_add(1);
-                        report.findings.push(Finding::from_error(&error, &path.display().to_string(), None));
+                        report.findings.push(Finding::from_error(&error, &file.to_string(), None));
                     }
                 }
             }

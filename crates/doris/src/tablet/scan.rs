@@ -5,17 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::filter::{filter_record_batch, prep_null_mask_filter};
 use pilaster_core::dataset::{OnDamage, column_index};
 use pilaster_core::merge::KeyedRows;
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, LossLog, Predicate, Result, RowRanges, ScanRequest, col, lit,
+    BatchReader, Dataset, Error, LossLog, LostRows, Predicate, Result, RowRanges, ScanMemory, ScanRequest,
+    col, lit,
 };
 
 use super::delete_predicate::Keeps;
@@ -23,13 +21,14 @@ use super::doubts::Doubts;
 use super::merge::Merge;
 use super::order::{OrderedRows, Piece, living};
 use super::reader::{Tablet, TabletSegment};
-use super::segment_rows::{KeyColumns, MergedSegment, SegmentRows};
+use super::segment_rows::{KeyColumns, MergedLosses, MergedSegment, SegmentRows};
 use crate::schema::{DELETE_SIGN_COLUMN, KeysType, SEQUENCE_COLUMN, SchemaColumn, VERSION_COLUMN};
 
 /// Name of the column with positions in a segment, while it is needed.
 const POSITION: &str = "#position in segment";
 
-/// Gives the rows asked for.
+/// Gives the rows asked for. Positions can be asked for only where those in the files are those of the rows:
+/// [`Tablet::gives_all_rows`].
 pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchReader> {
     let pieces = if tablet.merges() { Vec::new() } else { work(tablet, request)? };
     let plan = Plan::new(tablet, request, pieces.iter().any(|piece| piece.parts.len() > 1))?;
@@ -49,7 +48,6 @@ pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchR
         request: request.clone(),
         plan: Arc::new(plan),
         rows,
-        next_row: 0,
     }))
 }
 
@@ -64,7 +62,7 @@ fn work(tablet: &Tablet, request: &ScanRequest) -> Result<Vec<Piece>> {
     // Rows that are only counted have no order. Splits without the key columns are in key order among each other; in them
     // nobody sees one, and a merge would cost many times what reading does.
     let is_seen = match request.split {
-        None => !given.is_empty() || request.row_numbers.is_some(),
+        None => !given.is_empty(),
         Some(_) => tablet.key_columns().iter().all(is_given),
     };
     match request.on_damage {
@@ -76,21 +74,35 @@ fn work(tablet: &Tablet, request: &ScanRequest) -> Result<Vec<Piece>> {
     }
 }
 
-fn merge(tablet: &Tablet, plan: &Plan, request: &ScanRequest, all: Option<&Arc<LossLog>>) -> Result<Merge> {
+fn merge(
+    tablet: &Arc<Tablet>,
+    plan: &Plan,
+    request: &ScanRequest,
+    all: Option<&Arc<LossLog>>,
+) -> Result<Merge> {
     let columns: Vec<&SchemaColumn> =
         plan.needed.iter().filter_map(|at| tablet.schema.columns.get(*at)).collect();
     let keys = KeyColumns::new(&columns, &plan.narrow)?;
     let doubts = Arc::new(Doubts::default());
-    if !tablet.lost.is_empty() {
+    // Rows that are not there may have replaced any; who reads on in spite of that, and not over damage, is told so.
+    if !tablet.lost.is_empty() || (all.is_some() && !tablet.absences.is_empty()) {
         doubts.add(None, None);
     }
-    let sources = tablet.segments.iter().map(|segment| {
-        let rows = plan.open(tablet, segment, request, &(0..u64::MAX))?;
-        let losses = all.map(|all| (Arc::clone(all), Arc::clone(&doubts)));
+    let memory = request.memory(&tablet.limits);
+    let sources = tablet.segments.iter().enumerate().map(|(number, segment)| {
+        let memory = memory.shared(tablet.segments.len());
+        let rows = plan.open(tablet, segment, request, &(0..u64::MAX), memory)?;
+        let losses = all.map(|all| MergedLosses {
+            all: Arc::clone(all),
+            doubts: Arc::clone(&doubts),
+            tablet: Arc::clone(tablet),
+            number,
+        });
         Ok(Box::new(MergedSegment::new(rows, keys.clone(), losses)) as Box<dyn KeyedRows>)
     });
     let sources = sources.collect::<Result<Vec<_>>>()?;
-    let (schema, batch_size) = (Arc::clone(&plan.narrow), request.batch_size.max(1));
+    let (schema, batch_size) =
+        (Arc::clone(&plan.narrow), memory.fitting_rows(&plan.narrow, request.batch_size));
     let versions = tablet.segments.iter().map(|segment| segment.version).collect();
     let merge = Merge::new(sources, schema, &columns, &tablet.schema, batch_size, Arc::clone(&doubts));
     Ok(merge.with_versions(versions))
@@ -143,9 +155,8 @@ impl Plan {
             needed.iter().position(|needed| needed == all)
         };
         let projection: Option<Vec<usize>> = given.iter().map(place).collect();
-        let projection = projection.ok_or_else(|| Error::invalid("a column that is not read"))?;
-        let is_pushed =
-            request.predicate.as_ref().is_some_and(|predicate| can_push(tablet, predicate, request));
+        let projection = projection.ok_or_else(|| Error::internal("a column that is not read"))?;
+        let is_pushed = request.predicate.as_ref().is_some_and(|predicate| can_push(tablet, predicate));
         let filter = match &request.predicate {
             Some(predicate) if !is_pushed => Some(predicate.bind(&narrow)?),
             _ => None,
@@ -161,6 +172,7 @@ impl Plan {
         segment: &TabletSegment,
         request: &ScanRequest,
         rows: &Range<u64>,
+        memory: ScanMemory,
     ) -> Result<SegmentRows> {
         let log = matches!(request.on_damage, OnDamage::Skip(_)).then(|| Arc::new(LossLog::new()));
         let mut parts: Vec<_> = segment.keeps.iter().filter_map(Keeps::pushed).cloned().collect();
@@ -172,11 +184,11 @@ impl Plan {
             parts.push(Predicate::Or(vec![sign().eq(lit(0i64)), sign().is_null()]));
         }
         let positions = !segment.deleted.is_empty()
-            || (!tablet.merges() && request.row_numbers.is_some())
+            || request.row_numbers.is_some()
             || (tablet.merges() && log.is_some());
         let end = rows.end.min(segment.reader.metadata().num_rows);
         let mut wanted = RowRanges::one(rows.start.min(end)..end);
-        if let Some(rows) = request.rows.as_ref().filter(|_| !tablet.merges()) {
+        if let Some(rows) = &request.rows {
             let shifted = rows.as_slice().iter().map(|range| {
                 range.start.saturating_sub(segment.first_row)..range.end.saturating_sub(segment.first_row)
             });
@@ -189,13 +201,14 @@ impl Plan {
             batch_size: request.batch_size,
             row_numbers: positions.then(|| POSITION.to_string()),
             on_damage: log.clone().map_or(OnDamage::Stop, OnDamage::Skip),
+            memory: Some(memory),
             ..ScanRequest::default()
         })?;
         Ok(SegmentRows {
             reader,
             schema: Arc::clone(&self.narrow),
             version: segment.version,
-            first_row: segment.first_row,
+            filled: segment.reader.filled_columns(),
             log,
             keeps: segment
                 .keeps
@@ -220,16 +233,14 @@ fn sequences_of(tablet: &Tablet, needed: &BTreeSet<usize>) -> Vec<usize> {
 }
 
 /// Whether segments may leave out rows by themselves: not where a row that is left out would uncover an older one.
-fn can_push(tablet: &Tablet, predicate: &Predicate, request: &ScanRequest) -> bool {
+fn can_push(tablet: &Tablet, predicate: &Predicate) -> bool {
     let columns = predicate.columns();
     if columns.contains(VERSION_COLUMN) {
         return false;
     }
     let is_key =
         |name: &&str| tablet.schema.columns.iter().any(|column| column.name == *name && column.is_key);
-    // Positions of merged rows count all of them.
-    !tablet.merges()
-        || (columns.iter().all(is_key) && request.rows.is_none() && request.row_numbers.is_none())
+    !tablet.merges() || columns.iter().all(is_key)
 }
 
 enum Rows {
@@ -249,8 +260,6 @@ struct TabletScan {
     plan: Arc<Plan>,
     rows: Rows,
     left: u64,
-    /// Position of the next merged row.
-    next_row: u64,
 }
 
 impl TabletScan {
@@ -263,15 +272,12 @@ impl TabletScan {
                         "{unproven} keys next to lost rows, which may have replaced or deleted theirs"
                     );
                     let error = Error::corrupt("all rows of each key", found);
-                    log.record(0..0, None, &error.at(&self.tablet.name, 0, "tablet"));
+                    let error = error.at(&self.tablet.name, 0, "tablet");
+                    log.add(LostRows::counted(unproven, error.to_string()).within(&*self.tablet.name));
                 }
                 return Ok(None);
             };
-            let batch = without_deleted(batch)?;
-            let end = self.next_row.saturating_add(batch.num_rows() as u64);
-            let positions = UInt64Array::from_iter_values(self.next_row..end);
-            self.next_row = end;
-            return Ok(Some((batch, Some(Arc::new(positions)))));
+            return Ok(Some((without_deleted(batch)?, None)));
         }
         self.next_of_pieces()
     }
@@ -289,11 +295,11 @@ impl TabletScan {
                     let Some(segment) = self.tablet.segments.get(*number) else { return Ok(None) };
                     let next = rows.next()?;
                     if let (None, OnDamage::Skip(all)) = (&next, &self.request.on_damage) {
-                        rows.report_losses(all);
+                        rows.report_losses(&self.tablet, segment, all);
                     }
                     next.map(|(batch, positions)| living(segment, batch, positions)).transpose()?
                 }
-                Some(Current::Several(rows)) => rows.next()?,
+                Some(Current::Several(rows)) => rows.next()?.map(|batch| (batch, None)),
             };
             match next {
                 Some(next) => return Ok(Some(next)),
@@ -306,10 +312,6 @@ impl TabletScan {
         while self.left > 0 {
             let Some((mut batch, mut positions)) = self.next_rows()? else { return Ok(None) };
             if let Some(mask) = self.filter_mask(&batch)? {
-                positions = positions.map(|all| arrow_select::filter::filter(&all, &mask)).transpose()?;
-                batch = filter_record_batch(&batch, &mask)?;
-            }
-            if let Some(mask) = self.position_mask(positions.as_ref()) {
                 positions = positions.map(|all| arrow_select::filter::filter(&all, &mask)).transpose()?;
                 batch = filter_record_batch(&batch, &mask)?;
             }
@@ -338,15 +340,6 @@ impl TabletScan {
         let mask = filter.evaluate(batch)?;
         Ok(Some(if mask.null_count() > 0 { prep_null_mask_filter(&mask) } else { mask }))
     }
-
-    /// For merged rows, which positions are wanted; segments choose theirs themselves.
-    fn position_mask(&self, positions: Option<&ArrayRef>) -> Option<BooleanArray> {
-        let wanted = self.request.rows.as_ref().filter(|_| self.tablet.merges())?;
-        let is_wanted = |row: &u64| wanted.as_slice().iter().any(|range| range.contains(row));
-        Some(
-            positions?.as_primitive::<UInt64Type>().values().iter().map(|row| Some(is_wanted(row))).collect(),
-        )
-    }
 }
 
 fn open_piece(
@@ -359,7 +352,7 @@ fn open_piece(
         [] => None,
         [only] => match tablet.segments.get(only.segment) {
             Some(segment) => {
-                let rows = plan.open(tablet, segment, request, &only.rows)?;
+                let rows = plan.open(tablet, segment, request, &only.rows, request.memory(&tablet.limits))?;
                 Some(Current::Segment(only.segment, rows))
             }
             None => None,

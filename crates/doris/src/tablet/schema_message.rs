@@ -125,6 +125,7 @@ fn parse_column(message: &ColumnPb) -> Result<SchemaColumn> {
         visible: message.visible.unwrap_or(true),
         default_value,
         children: message.children_columns.iter().map(parse_column).collect::<Result<_>>()?,
+        has_bitmap_index: message.has_bitmap_index.unwrap_or(false),
         is_bf_column: message.is_bf_column.unwrap_or(false),
         result_is_nullable: message.result_is_nullable.unwrap_or(false),
         be_exec_version: message.be_exec_version,

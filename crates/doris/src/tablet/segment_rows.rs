@@ -1,5 +1,6 @@
 //! The rows of one segment of a tablet.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -9,12 +10,13 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::filter::{filter, filter_record_batch};
 use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
-use pilaster_core::{BatchReader, LossLog, LostRows, Result};
+use pilaster_core::{BatchReader, Dataset, LossLog, Result};
 
 use super::addresses;
 use super::delete_predicate::BoundKeeps;
 use super::delete_values::is_address;
 use super::doubts::Doubts;
+use super::reader::{Tablet, TabletSegment};
 use crate::schema::{SchemaColumn, VERSION_COLUMN};
 
 /// Rows in the tablet's schema and with the version of their rowset.
@@ -22,12 +24,12 @@ pub(in crate::tablet) struct SegmentRows {
     pub reader: BatchReader,
     pub schema: SchemaRef,
     pub version: i64,
-    /// Position of the first row in the tablet.
-    pub first_row: u64,
     /// What the segment has lost so far, if it goes on over damage.
     pub log: Option<Arc<LossLog>>,
     /// What must be true for rows to stay that the reader could not be asked for.
     pub keeps: Vec<BoundKeeps>,
+    /// Columns whose lost cells are given as null: their rows are not lost.
+    pub filled: HashSet<String>,
 }
 
 impl SegmentRows {
@@ -52,21 +54,30 @@ impl SegmentRows {
         Ok(Some((batch, positions)))
     }
 
-    /// Notes in `all` what was lost, with positions in the tablet.
-    pub fn report_losses(&self, all: &LossLog) {
+    /// Notes in `all` what was lost, with positions in the tablet if those are known before reading, else in the segment.
+    pub fn report_losses(&self, tablet: &Tablet, segment: &TabletSegment, all: &LossLog) {
         for lost in self.log.iter().flat_map(|log| log.losses()) {
-            let shift = |row: u64| row.saturating_add(self.first_row);
-            all.add(LostRows { rows: shift(lost.rows.start)..shift(lost.rows.end), ..lost });
+            all.add(tablet.placed(lost, segment.reader.name(), segment.first_row));
         }
     }
+}
+
+/// Where a segment says what it has lost.
+pub(in crate::tablet) struct MergedLosses {
+    /// The losses of the whole tablet.
+    pub all: Arc<LossLog>,
+    /// The keys that they leave uncertain.
+    pub doubts: Arc<Doubts>,
+    pub tablet: Arc<Tablet>,
+    /// Which of its segments it is.
+    pub number: usize,
 }
 
 /// The rows of a segment to be merged with those of others.
 pub(in crate::tablet) struct MergedSegment {
     rows: SegmentRows,
     keys: KeyColumns,
-    /// The losses of the whole tablet, and the keys that they leave uncertain.
-    losses: Option<(Arc<LossLog>, Arc<Doubts>)>,
+    losses: Option<MergedLosses>,
     /// Position up to which everything is given or known to be lost, and the key of the last row given.
     next_position: u64,
     last_key: Option<Vec<u8>>,
@@ -130,21 +141,27 @@ impl KeyColumns {
 }
 
 impl MergedSegment {
-    pub fn new(rows: SegmentRows, keys: KeyColumns, losses: Option<(Arc<LossLog>, Arc<Doubts>)>) -> Self {
+    pub fn new(rows: SegmentRows, keys: KeyColumns, losses: Option<MergedLosses>) -> Self {
         Self { rows, keys, losses, next_position: 0, last_key: None }
     }
 
     /// Adds the keys that rows lost before or between these may have.
     fn note_doubts(&mut self, positions: Option<&ArrayRef>, keys: &Keys) {
-        let (Some((_, doubts)), Some(log)) = (&self.losses, &self.rows.log) else { return };
+        let (Some(MergedLosses { doubts, .. }), Some(log)) = (&self.losses, &self.rows.log) else { return };
         let positions = positions.and_then(|positions| positions.as_primitive_opt::<UInt64Type>());
         let positions = positions.map(|positions| positions.values().as_ref()).unwrap_or_default();
         let end = positions.last().map_or(u64::MAX, |last| last.saturating_add(1));
-        for lost in log.losses() {
-            if lost.rows.start < self.next_position || lost.rows.start >= end {
+        let is_filled = |column: &String| self.rows.filled.contains(column);
+        for lost in log.losses().into_iter().filter(|lost| !lost.column.as_ref().is_some_and(is_filled)) {
+            let Some(rows) = lost.positions() else {
+                // They may lie anywhere.
+                doubts.add(None, None);
+                continue;
+            };
+            if rows.start < self.next_position || rows.start >= end {
                 continue;
             }
-            let row = positions.partition_point(|position| *position < lost.rows.start);
+            let row = positions.partition_point(|position| *position < rows.start);
             let before = (row < keys.len()).then(|| keys.get(row).to_vec());
             let after = match row.checked_sub(1) {
                 Some(row) => Some(keys.get(row).to_vec()),
@@ -171,8 +188,10 @@ impl KeyedRows for MergedSegment {
         loop {
             let Some((batch, positions)) = self.rows.next()? else {
                 self.note_doubts(None, keys);
-                if let Some((all, _)) = &self.losses {
-                    self.rows.report_losses(all);
+                if let Some(MergedLosses { all, tablet, number, .. }) = &self.losses
+                    && let Some(segment) = tablet.segments.get(*number)
+                {
+                    self.rows.report_losses(tablet, segment, all);
                 }
                 return Ok(None);
             };

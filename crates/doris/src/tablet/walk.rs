@@ -1,9 +1,8 @@
 //! The folders below a folder, one after the other, within bounds.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
 
-use pilaster_core::{Error, ErrorKind, Result};
+use pilaster_core::{Error, ErrorKind, Location, Result};
 
 use super::layout::Listing;
 
@@ -37,7 +36,7 @@ pub(super) enum Chance {
 /// A walk that is under way.
 #[derive(Debug)]
 pub(super) struct Walk {
-    pending: VecDeque<(PathBuf, u32, Chance)>,
+    pending: VecDeque<(Location, u32, Chance)>,
     bounds: Bounds,
     likely: u64,
     others: u64,
@@ -46,8 +45,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub fn new(root: &Path, bounds: Bounds) -> Self {
-        let pending = VecDeque::from([(root.to_path_buf(), 0, Chance::Likely)]);
+    pub fn new(root: &Location, bounds: Bounds) -> Self {
+        let pending = VecDeque::from([(root.clone(), 0, Chance::Likely)]);
         Self { pending, bounds, likely: 0, others: 0, depth: 0 }
     }
 
@@ -55,7 +54,7 @@ impl Walk {
     ///
     /// # Errors
     /// If there are more than the bounds allow.
-    pub fn next(&mut self) -> Result<Option<(PathBuf, Result<Listing>)>> {
+    pub fn next(&mut self) -> Result<Option<(Location, Result<Listing>)>> {
         let Some((folder, depth, chance)) = self.pending.pop_front() else { return Ok(None) };
         let (seen, max) = match chance {
             Chance::Likely => (&mut self.likely, self.bounds.likely),
@@ -64,7 +63,7 @@ impl Walk {
         *seen = seen.saturating_add(1);
         if *seen > max {
             let kind = ErrorKind::LimitExceeded { limit: "folders looked into", max, found: *seen };
-            return Err(Error::new(kind).at(&folder.display().to_string(), 0, ""));
+            return Err(folder.blame(Error::new(kind)));
         }
         self.depth = depth;
         let listing = Listing::of(&folder);
@@ -75,12 +74,12 @@ impl Walk {
     ///
     /// # Errors
     /// If it lies deeper than the bounds allow.
-    pub fn enter(&mut self, folder: PathBuf, chance: Chance) -> Result<()> {
+    pub fn enter(&mut self, folder: Location, chance: Chance) -> Result<()> {
         let depth = self.depth.saturating_add(1);
         if depth > self.bounds.depth {
             let (max, found) = (u64::from(self.bounds.depth), u64::from(depth));
             let kind = ErrorKind::LimitExceeded { limit: "depth of folders", max, found };
-            return Err(Error::new(kind).at(&folder.display().to_string(), 0, ""));
+            return Err(folder.blame(Error::new(kind)));
         }
         match chance {
             Chance::Likely => self.pending.push_front((folder, depth, chance)),
@@ -101,7 +100,8 @@ mod tests {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         let seen = |depth: u32, most: u64, chance: Chance| -> Result<Vec<u32>> {
-            let mut walk = Walk::new(root.path(), Bounds { depth, likely: most, others: most });
+            let mut walk =
+                Walk::new(&Location::local(root.path()), Bounds { depth, likely: most, others: most });
             let mut depths = Vec::new();
             while let Some((_, listing)) = walk.next()? {
                 depths.push(walk.depth);

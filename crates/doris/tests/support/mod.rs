@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[allow(unused_imports, reason = "every test program uses its own part of this")]
 pub use pilaster_testing::{batches, memory, workspace};
 
-/// The files of real systems that are not committed; `None`, said aloud, if they are not there.
-pub fn goldens() -> Option<PathBuf> {
+/// The golden files of the real system, which are not committed.
+pub fn goldens() -> PathBuf {
     pilaster_testing::goldens("doris")
 }

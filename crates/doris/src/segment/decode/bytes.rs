@@ -89,7 +89,7 @@ pub(crate) fn decode_plain(encoded: &Bytes, encoding: Encoding) -> Result<String
     }
 }
 
-/// The last word, and where it begins.
+/// The last entry, and where it begins.
 fn split_word(encoded: &[u8]) -> Result<(usize, usize)> {
     let at = encoded
         .len()

@@ -37,10 +37,10 @@ pub(crate) use bytes::decode_plain as decode_plain_bytes;
 
 use shuffled::Shuffled;
 
-/// The words of a DICT column.
+/// The entries of a DICT column.
 pub(crate) type Words = ArrayRef;
 
-/// Finds the words of a DICT column. Pages of plain strings do without them.
+/// Finds the entries of a DICT column. Pages of plain strings do without them.
 pub(crate) type FindWords<'a> = &'a dyn Fn() -> Result<Words>;
 
 /// What a decoder must know of the column around the page.
@@ -56,7 +56,7 @@ pub(crate) struct PageShape {
 pub(crate) enum Form {
     /// As the column's type.
     Wanted,
-    /// As an Arrow dictionary where the page has one: for comparing once per word.
+    /// As an Arrow dictionary where the page has one: for comparing once per entry.
     Codes,
 }
 
@@ -67,6 +67,8 @@ pub(crate) struct DecodedPage {
     pub rows: usize,
     /// For pages of offsets: where the items after the last row of the page begin.
     pub next_item: Option<u64>,
+    /// What it takes in memory, without the entries of a dictionary.
+    pub bytes: u64,
     validity: Option<Validity>,
     values: Values,
 }
@@ -106,7 +108,17 @@ impl PageShape {
         };
         let present = validity.as_ref().map_or(rows, Validity::ones);
         let values = self.decode_values(&page.body.slice(..split), present, words)?;
-        Ok(DecodedPage { first_row, rows, next_item: footer.next_array_item_ordinal, validity, values })
+        let next_item = footer.next_array_item_ordinal;
+        // Dense values are beside the page, the others point into it.
+        let dense = match &values {
+            Values::Dense(array) => array.get_buffer_memory_size() as u64,
+            Values::Strings(_, strings) => {
+                (strings.bytes.len() as u64).saturating_add(size_of_val(strings.offsets.as_slice()) as u64)
+            }
+            Values::Shuffled(_) | Values::Codes { .. } => page.body.len() as u64,
+        };
+        let bytes = dense.saturating_add(rows.div_ceil(8) as u64);
+        Ok(DecodedPage { first_row, rows, next_item, bytes, validity, values })
     }
 
     /// RLE bits, 1 for a null, turned around.
@@ -168,9 +180,17 @@ impl DecodedPage {
         self.first_row..self.first_row.saturating_add(self.rows as u64)
     }
 
-    /// Whether its values are words of the dictionary.
+    /// Whether its values are entries of the dictionary.
     pub fn has_codes(&self) -> bool {
         matches!(self.values, Values::Codes { .. })
+    }
+
+    /// The dictionary of its values, if they have one.
+    pub fn words(&self) -> Option<&Words> {
+        match &self.values {
+            Values::Codes { words, .. } => Some(words),
+            _ => None,
+        }
     }
 
     /// How many rows are null.

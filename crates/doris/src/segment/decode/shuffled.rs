@@ -39,7 +39,7 @@ impl Shuffled {
         Ok(cells)
     }
 
-    /// The cells `range`, which are codes of a dictionary of `words` words.
+    /// The cells `range`, which are codes of a dictionary of `words` entries.
     pub fn codes(&self, range: Range<usize>, words: usize) -> Result<UInt32Array> {
         let codes: UInt32Array = PrimitiveArray::new(Buffer::from(self.cells(range)?).into(), None);
         let largest = codes.values().iter().copied().max();

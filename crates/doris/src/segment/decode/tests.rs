@@ -41,7 +41,7 @@ fn decode(cell: &Cell, encoding: Encoding, body: &[u8], rows: u64, null_bytes: u
 
 const WORDS: [&str; 4] = ["apple", "apply", "", "banana"];
 
-/// The words in each encoding of strings.
+/// The entries in each encoding of strings.
 fn encoded_words() -> Vec<(Encoding, Vec<u8>)> {
     let all = WORDS.concat().into_bytes();
     let mut plain = all.clone();

@@ -29,13 +29,19 @@ fn struct_nulls_id(plan: &ColumnPlan) -> u32 {
 
 /// Pages of one column, or of a part of one: they begin with row 0.
 #[derive(Debug, Default)]
-struct Run {
-    pages: Vec<(DataPageFooterPb, PagePointer)>,
+pub(super) struct Run {
+    pub pages: Vec<(DataPageFooterPb, PagePointer)>,
     dictionary: Option<PagePointer>,
 }
 
 impl Run {
-    fn rows(&self) -> u64 {
+    /// Whether it begins with row 0, and no page of it is empty.
+    pub fn is_whole(&self) -> bool {
+        let first = self.pages.first().map(|(footer, _)| footer.first_ordinal.unwrap_or(0));
+        first == Some(0) && self.pages.iter().all(|(footer, _)| footer.num_values.unwrap_or(0) > 0)
+    }
+
+    pub fn rows(&self) -> u64 {
         self.pages.last().map_or(0, |(footer, _)| {
             footer.first_ordinal.unwrap_or(0).saturating_add(footer.num_values.unwrap_or(0))
         })
@@ -43,7 +49,7 @@ impl Run {
 }
 
 /// Cuts pages into runs, in their order. A dictionary is a run of its own until it is known whose it is.
-fn runs(pages: &[WalkedPage]) -> VecDeque<Run> {
+pub(super) fn runs(pages: &[WalkedPage]) -> VecDeque<Run> {
     let mut runs: VecDeque<Run> = VecDeque::new();
     let mut next_row = None;
     for page in pages {
@@ -68,14 +74,22 @@ fn runs(pages: &[WalkedPage]) -> VecDeque<Run> {
     runs
 }
 
-/// The bytes behind the pages: ordinal indexes and a footer.
+/// The bytes behind the pages.
+pub(super) struct NewTail {
+    /// Ordinal indexes and a footer.
+    pub bytes: Vec<u8>,
+    /// Whether it is certain that the first column, by which rows are counted, has no more.
+    pub is_end_known: bool,
+}
+
+/// What is to stand behind the pages.
 pub(super) fn new_tail(
     source: &SourceRef,
     schema: &TabletSchema,
     pages: &[WalkedPage],
     end: u64,
     limits: &Limits,
-) -> Result<Vec<u8>> {
+) -> Result<NewTail> {
     let (plans, words) = plan_schema(schema)?;
     let store = Arc::new(PageStore::new(Arc::clone(source), limits.clone(), true, end));
     let name = source.name().to_string();
@@ -88,6 +102,8 @@ pub(super) fn new_tail(
         words,
         compression: schema.compression,
     };
+    // Whatever follows the first column says that it ended.
+    let is_end_known = !assign.is_cut || assign.runs.len() != 1;
     let mut columns = Vec::with_capacity(plans.len());
     let mut rows = None;
     for plan in &plans {
@@ -112,7 +128,7 @@ pub(super) fn new_tail(
     };
     let mut sink = assign.sink;
     write_footer(&footer, &mut sink)?;
-    sink.finish()
+    Ok(NewTail { bytes: sink.finish()?, is_end_known })
 }
 
 /// An error that says the column it is about, unless it has a place.

@@ -7,7 +7,7 @@ use crate::segment::footer::StorageFormat;
 use crate::segment::types::{Compression, Encoding, FieldType, Physical};
 use crate::segment::write::{SegmentWriteOptions, is_readable};
 
-/// The format that pages speak for: words of dictionaries, and values that have none, are stored otherwise in each.
+/// The format that pages speak for: entries of dictionaries, and values that have none, are stored otherwise in each.
 pub(super) fn format_of(pages: &[WalkedPage]) -> Option<StorageFormat> {
     let words = pages.iter().filter_map(|page| page.footer.dict_page_footer?.encoding);
     let mut words = words.filter_map(|number| Encoding::from_number(number).ok());

@@ -14,9 +14,11 @@
 //! | `proven` | a footer of which only the end is lost |
 //! | `assign` | which pages are whose, by the schema |
 //! | `region` | which pages are whose, by the descriptions of columns before the footer |
+//! | `indexes` | ordinal indexes that cannot be read, made again |
 //! | `keep` | the encodings and codecs of the old file for the new one |
 
 mod assign;
+mod indexes;
 mod keep;
 mod proven;
 mod region;
@@ -27,7 +29,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pilaster_core::{Dataset, Error, ErrorKind, Limits, LossLog, LostRows, Result, Source, SourceRef};
+use pilaster_core::{Dataset, Error, ErrorKind, LossLog, LostRows, Result, Source, SourceRef};
+
+pub(super) use indexes::restore as restore_indexes;
 
 use super::footer::StorageFormat;
 use super::reader::{SegmentReader, SegmentReaderOptions};
@@ -116,19 +120,26 @@ struct Recovered {
 /// columns' descriptions.
 fn recovered(source: SourceRef, options: &SegmentReaderOptions) -> Result<Recovered> {
     let schema = options
-        .schema()
+        .written_schema()
         .ok_or_else(|| Error::invalid("a segment without a footer needs the schema of its tablet"))?;
     let (pages, end) = walk::walk(source.as_ref(), options.limits())?;
     if let Some(tail) = proven::tail(source.as_ref(), end, options.limits())? {
         let mended = Mended { source: Arc::clone(&source), kept: tail.start, tail: tail.bytes.into() };
-        let reader = SegmentReader::open_with_options(Arc::new(mended), options)?;
+        let reader = SegmentReader::open_as_it_is(Arc::new(mended), options)?;
         let format = Some(reader.metadata().format);
         return Ok(Recovered { reader, format, is_guessed: false });
     }
     match assign::new_tail(&source, schema, &pages, end, options.limits()) {
-        Ok(tail) => {
-            let mended = Mended { source, kept: end, tail: tail.into() };
-            let reader = SegmentReader::open_with_options(Arc::new(mended), options)?;
+        Ok(assign::NewTail { bytes, is_end_known }) => {
+            let name = source.name().to_string();
+            let mended = Mended { source, kept: end, tail: bytes.into() };
+            let mut reader = SegmentReader::open_as_it_is(Arc::new(mended), options)?;
+            if !is_end_known {
+                let rows = reader.metadata().num_rows;
+                let error =
+                    Error::corrupt("the end of a column", format!("the end of the file after {rows} rows"));
+                reader = reader.with_unknown_end(error.at(&name, end, PART));
+            }
             Ok(Recovered { reader, format: keep::format_of(&pages), is_guessed: true })
         }
         Err(error) => region::recovered(&source, &pages, end, options).map_err(|_| error),
@@ -136,7 +147,8 @@ fn recovered(source: SourceRef, options: &SegmentReaderOptions) -> Result<Recove
 }
 
 /// Writes a whole segment with the rows of a damaged one; its footer is made again if it has to be. Encodings, codecs and
-/// format are those of the damaged one, as far as `options` leave them open.
+/// format are those of the damaged one, as far as `options` leave them open. Of `reading` the limits count, and what is done about
+/// lost cells.
 ///
 /// # Errors
 /// As [`SegmentReader::recover`]; [`pilaster_core::ErrorKind::Corrupt`] if no row is left.
@@ -145,13 +157,10 @@ pub fn repair<W: Write>(
     sink: W,
     schema: &Arc<TabletSchema>,
     options: &SegmentWriteOptions,
-    limits: &Limits,
+    reading: &SegmentReaderOptions,
 ) -> Result<(W, SegmentRepair)> {
-    let reading = SegmentReaderOptions::default()
-        .with_schema(Some(Arc::clone(schema)))
-        .with_hidden(true)
-        .with_limits(limits.clone());
-    let opened = SegmentReader::open_with_options(Arc::clone(&source), &reading);
+    let reading = reading.clone().with_schema(Some(Arc::clone(schema))).with_hidden(true);
+    let opened = SegmentReader::open_as_it_is(Arc::clone(&source), &reading);
     let is_footer_rebuilt = opened.is_err();
     let Recovered { reader, format, is_guessed } = match opened {
         Ok(reader) => {
@@ -165,12 +174,13 @@ pub fn repair<W: Write>(
         }
         Err(error) => return Err(error),
     };
+    restore_indexes(reader.shared())?;
     let mut options = options.clone();
     options.fill_format(format);
     keep::fill_columns(&mut options, schema, &reader.metadata().columns, is_guessed);
     let losses = Arc::new(LossLog::new());
     let scan = reader.scan().skip_damage(Arc::clone(&losses));
-    let mut writer = SegmentWriter::try_new(sink, schema, &options)?;
+    let mut writer = SegmentWriter::try_new(sink, &schema.without_bitmap_indexes(), &options)?;
     for batch in scan.read()? {
         writer.write(&batch?)?;
     }

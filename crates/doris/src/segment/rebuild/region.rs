@@ -61,9 +61,9 @@ pub(super) fn recovered(
     let mut sink = Sink::at(Vec::new(), end);
     write_footer(&footer, &mut sink)?;
     let mended = Mended { source: Arc::clone(source), kept: end, tail: sink.finish()?.into() };
-    let reader = SegmentReader::open_with_options(Arc::new(mended), options)?;
+    let reader = SegmentReader::open_as_it_is(Arc::new(mended), options)?;
     let unclaimed = unclaimed(reader.shared(), pages)?;
-    check_schema(&reader.shared().metadata.columns, options.schema())?;
+    check_schema(&reader.shared().metadata.columns, options.written_schema())?;
     check_paths(reader.shared(), &unclaimed)?;
     Ok(Recovered { reader, format: Some(StorageFormat::V3), is_guessed: false })
 }

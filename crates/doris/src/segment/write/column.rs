@@ -95,7 +95,7 @@ impl ColumnWriter {
     /// Appends an array whose cells [`ColumnWriter::values`] gave.
     pub fn append_values(&mut self, values: &Values) -> Result<()> {
         let Node::Paged(paged) = &mut self.node else {
-            return Err(Error::invalid("cells for a column made of columns"));
+            return Err(Error::internal("cells for a column made of columns"));
         };
         self.rows = self.rows.saturating_add(values.len as u64);
         paged.append(values)

@@ -16,7 +16,7 @@ use crate::segment::types::{Compression, Encoding, FieldType};
 /// Bytes of a page of zone maps or filters.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// See the module. Pages go to the file as they are filled.
+/// Writes such a column. Pages go to the file as they are filled.
 #[derive(Debug)]
 pub(super) struct IndexedColumn {
     field_type: FieldType,

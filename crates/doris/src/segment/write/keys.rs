@@ -280,12 +280,12 @@ fn append_part(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let values = values.get(column.number).and_then(Option::as_ref);
-    let values = values.ok_or_else(|| Error::invalid("a key column without values"))?;
+    let values = values.ok_or_else(|| Error::internal("a key column without values"))?;
     if values.is_null(row) {
         key::append_null(out);
         return Ok(());
     }
-    key::append(&column.cell, values.cell(row), most, out).ok_or_else(|| Error::invalid("no key column"))
+    key::append(&column.cell, values.cell(row), most, out).ok_or_else(|| Error::internal("no key column"))
 }
 
 impl PrimaryKeys {

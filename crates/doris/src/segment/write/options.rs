@@ -29,6 +29,7 @@ pub struct SegmentWriteOptions {
     pub(super) dictionary_page_bytes: Option<usize>,
     pub(super) row_store_page_bytes: Option<usize>,
     pub(super) bloom_rate: Option<f64>,
+    pub(super) bounds_small_pages: bool,
     pub(super) rows_per_short_key: u32,
     pub(super) max_rows: u32,
     pub(super) segment_id: u32,
@@ -46,6 +47,7 @@ impl Default for SegmentWriteOptions {
             dictionary_page_bytes: None,
             row_store_page_bytes: None,
             bloom_rate: None,
+            bounds_small_pages: false,
             rows_per_short_key: ROWS_PER_SHORT_KEY,
             max_rows: MOST_ROWS,
             segment_id: 0,
@@ -78,7 +80,7 @@ impl SegmentWriteOptions {
         self
     }
 
-    /// About how many bytes of words a dictionary has before strings are stored in plain.
+    /// About how many bytes of entries a dictionary has before strings are stored in plain.
     #[must_use]
     pub fn with_dictionary_page_bytes(mut self, bytes: usize) -> Self {
         self.dictionary_page_bytes = Some(bytes);
@@ -96,6 +98,14 @@ impl SegmentWriteOptions {
     #[must_use]
     pub fn with_bloom_rate(mut self, rate: f64) -> Self {
         self.bloom_rate = Some(rate);
+        self
+    }
+
+    /// Whether pages of fewer than 20 rows have bounds in zone maps too. Doris writes none, but releases before 2021 take a page without
+    /// bounds for one without values, and lose its rows in predicates.
+    #[must_use]
+    pub fn with_bounds_of_small_pages(mut self, have_bounds: bool) -> Self {
+        self.bounds_small_pages = have_bounds;
         self
     }
 

@@ -92,7 +92,7 @@ pub(super) fn append_page(
     };
     out.extend_from_slice(if is_smaller { scratch } else { body });
     let body_end = out.len();
-    footer.message(length)?.encode(out).map_err(|error| Error::invalid(error.to_string()))?;
+    footer.message(length)?.encode(out).map_err(|error| Error::internal(error.to_string()))?;
     let footer_bytes = out.len().saturating_sub(body_end);
     out.extend(u32::try_from(footer_bytes).map_err(|_| too_large())?.to_le_bytes());
     let checksum = crc32c(out.get(start..).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! A column with pages.
+//! Writes a scalar column: pages, ordinal index, and the indexes asked for.
 
 use std::io::Write;
 use std::ops::Range;
@@ -34,10 +34,12 @@ pub(crate) struct PagedSettings {
     pub compression: Compression,
     pub page_bytes: usize,
     pub dictionary_page_bytes: usize,
-    /// Encoding of words, and of strings that are no longer in the dictionary.
+    /// Encoding of entries, and of strings that are no longer in the dictionary.
     pub words: Encoding,
     pub is_nullable: bool,
     pub has_zone_maps: bool,
+    /// Whether pages of any number of rows have bounds.
+    pub bounds_small_pages: bool,
     pub filter: Option<FilterKind>,
 }
 
@@ -57,7 +59,7 @@ impl Footprint {
     }
 }
 
-/// See the module.
+/// Fills the pages of one column, with its ordinal index and the other indexes it has.
 #[derive(Debug)]
 pub(super) struct PagedWriter {
     pub settings: PagedSettings,
@@ -132,7 +134,10 @@ impl PagedWriter {
         })?;
         Ok(Self {
             encoder,
-            zones: settings.has_zone_maps.then(|| ZoneMapBuilder::new(settings.cell.clone())),
+            zones: settings.has_zone_maps.then(|| {
+                ZoneMapBuilder::new(settings.cell.clone())
+                    .with_bounds_of_small_pages(settings.bounds_small_pages)
+            }),
             filters: settings.filter.map(FilterBuilder::new),
             settings,
             nulls: NullMap::default(),
@@ -233,7 +238,7 @@ impl PagedWriter {
             if taken.is_full {
                 self.finish_page()?;
             } else if taken.values == 0 {
-                return Err(Error::invalid("part of a cell"));
+                return Err(Error::internal("part of a cell"));
             }
         }
         Ok(())

@@ -35,6 +35,8 @@ pub(super) struct FilePlan {
     pub dictionary_page_bytes: usize,
     pub row_store_page_bytes: usize,
     pub bloom_rate: f64,
+    /// Whether pages of any number of rows have bounds.
+    pub bounds_small_pages: bool,
 }
 
 /// How the rows of a column lie in pages.
@@ -107,6 +109,7 @@ impl FilePlan {
                 ROW_STORE_PAGE_BYTES,
             ),
             bloom_rate: options.bloom_rate.or(schema.bf_fpp.filter(|rate| *rate > 0.0)).unwrap_or(BLOOM_RATE),
+            bounds_small_pages: options.bounds_small_pages,
         };
         for bytes in [plan.page_bytes, plan.dictionary_page_bytes, plan.row_store_page_bytes] {
             check_page_bytes(bytes)?;
@@ -123,7 +126,7 @@ impl FilePlan {
         Ok(plan)
     }
 
-    /// Encoding of words, and of strings that are no longer in the dictionary.
+    /// Encoding of entries, and of strings that are no longer in the dictionary.
     pub fn words(&self) -> Encoding {
         match self.format {
             StorageFormat::V2 => Encoding::Plain,
@@ -169,6 +172,7 @@ impl FilePlan {
             words: self.words(),
             is_nullable: false,
             has_zone_maps: false,
+            bounds_small_pages: false,
             filter: None,
         })
     }
@@ -362,6 +366,7 @@ impl Planner<'_> {
             words: self.file.words(),
             is_nullable: column.is_nullable,
             has_zone_maps: has_zone_maps && chosen.zone_map.unwrap_or(self.has_zone_maps),
+            bounds_small_pages: self.file.bounds_small_pages,
             filter,
         })
     }

@@ -26,13 +26,6 @@ impl RowKeys {
         self.ends.get(row).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
     }
 
-    /// The rows by ascending keys; rows of equal keys stay in their order.
-    pub fn order(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..u32::try_from(self.ends.len()).unwrap_or(u32::MAX)).collect();
-        order.sort_by(|a, b| self.key(*a as usize).cmp(self.key(*b as usize)));
-        order
-    }
-
     /// Adds the key of a row; with `has_ends`, strings in it end before what follows them.
     fn append(&mut self, columns: &[(&Cell, &Values)], row: usize, has_ends: bool) -> Result<()> {
         for (cell, values) in columns {
@@ -42,7 +35,7 @@ impl RowKeys {
             }
             let start = self.bytes.len();
             key::append(cell, values.cell(row), usize::MAX, &mut self.bytes)
-                .ok_or_else(|| Error::invalid("no key column"))?;
+                .ok_or_else(|| Error::internal("no key column"))?;
             if has_ends && cell.width().is_none() {
                 // A string ends with 00 00; zeros inside it become 00 ff.
                 let value = self.bytes.split_off(start);

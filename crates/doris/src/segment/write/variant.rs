@@ -34,7 +34,7 @@ use crate::segment::variant::SPARSE_KEY;
 /// Unique id of what is no column of the schema.
 const NO_ID: i32 = -1;
 
-/// See the module.
+/// Collects the documents of a VARIANT column and writes its columns at the end.
 #[derive(Debug)]
 pub(super) struct VariantWriter {
     file: FilePlan,
@@ -101,7 +101,7 @@ impl VariantWriter {
     }
 
     fn options(&self) -> Result<VariantPlan> {
-        self.plan.variant.clone().ok_or_else(|| Error::invalid("no VARIANT"))
+        self.plan.variant.clone().ok_or_else(|| Error::internal("no VARIANT"))
     }
 
     /// Takes the documents apart and fills the columns.
@@ -283,7 +283,10 @@ impl VariantWriter {
         let mut counts = BTreeMap::new();
         for (keys, values) in rare {
             let path = keys.join(".");
-            counts.insert(path.clone(), u32::try_from(values.values.len()).unwrap_or(u32::MAX));
+            let count = values.values.len();
+            let count =
+                u32::try_from(count).map_err(|_| Error::invalid(format!("a path in {count} rows")))?;
+            counts.insert(path.clone(), count);
             for (row, bytes) in &values.values {
                 by_row.entry(*row).or_default().push((path.clone(), bytes));
             }

@@ -91,11 +91,17 @@ impl<W: Write> SegmentWriter<W> {
         if schema.columns.is_empty() {
             return Err(Error::invalid("a segment without columns"));
         }
+        if let Some(column) = schema.columns.iter().find(|column| column.has_bitmap_index) {
+            return Err(Error::unsupported(format!(
+                "writing the bitmap index of column \"{}\"; write without it, and have Doris build an inverted index, which took its place",
+                column.name
+            )));
+        }
         let file = FilePlan::new(schema, options)?;
         let plans = plan_columns(&file, schema, options)?;
         let row_store = RowStore::new(schema, &plans)?;
         let keys = KeyBuilder::new(schema, options.rows_per_short_key, &|number| {
-            let plan = plans.get(number).ok_or_else(|| Error::invalid("no such column"))?;
+            let plan = plans.get(number).ok_or_else(|| Error::internal("no such column"))?;
             Ok(plan.paged.cell.clone())
         })?;
         let columns = plans.into_iter().map(|plan| ColumnWriter::new(&file, plan)).collect::<Result<_>>()?;
@@ -190,7 +196,7 @@ impl<W: Write> SegmentWriter<W> {
             let appended = match (values, array) {
                 (Some(values), _) => column.append_values(values),
                 (None, Some(array)) => column.append(array),
-                (None, None) => Err(Error::invalid("no values")),
+                (None, None) => Err(Error::internal("no values")),
             };
             appended.map_err(|error| in_column(error, declared))?;
         }

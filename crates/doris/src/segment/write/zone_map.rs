@@ -44,6 +44,8 @@ pub(super) struct ZoneMapBuilder {
     page: Zone,
     segment: Zone,
     pages: Vec<Vec<u8>>,
+    /// Pages of fewer rows say nothing of their bounds.
+    fewest_rows: usize,
 }
 
 /// The zone maps of one column.
@@ -56,7 +58,16 @@ pub(super) struct ZoneMaps {
 
 impl ZoneMapBuilder {
     pub fn new(cell: Cell) -> Self {
-        Self { cell, page: Zone::default(), segment: Zone::default(), pages: Vec::new() }
+        let (page, segment) = (Zone::default(), Zone::default());
+        Self { cell, page, segment, pages: Vec::new(), fewest_rows: FEWEST_ROWS }
+    }
+
+    /// Whether pages of any number of rows have bounds.
+    pub fn with_bounds_of_small_pages(mut self, have_bounds: bool) -> Self {
+        if have_bounds {
+            self.fewest_rows = 0;
+        }
+        self
     }
 
     pub fn add_nulls(&mut self) {
@@ -138,7 +149,7 @@ impl ZoneMapBuilder {
     pub fn finish_page(&mut self, rows: usize) {
         let page = std::mem::take(&mut self.page);
         let mut message = page.message(&self.cell);
-        if rows < FEWEST_ROWS {
+        if rows < self.fewest_rows {
             message.min = Some(Vec::new());
             message.max = Some(Vec::new());
             message.pass_all = Some(true);
@@ -390,6 +401,13 @@ mod tests {
         assert_eq!((page.pass_all, page.min), (Some(true), Some(Vec::new())));
         assert_eq!(zones.segment.min, Some(b"-1".to_vec()));
         assert_eq!(zones.segment.max, Some(b"1".to_vec()));
+        // Older releases want them.
+        let mut zones =
+            ZoneMapBuilder::new(Cell::Number(DataType::Int32, 4)).with_bounds_of_small_pages(true);
+        zones.add_cells(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        zones.finish_page(2);
+        let page = ZoneMapPb::decode(zones.finish().pages[0].as_slice()).unwrap();
+        assert_eq!((page.pass_all.unwrap_or(false), page.min), (false, Some(b"-1".to_vec())));
     }
 
     #[test]

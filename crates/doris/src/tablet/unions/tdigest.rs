@@ -23,7 +23,7 @@ struct Centroid {
     weight: f32,
 }
 
-/// See the module.
+/// A t-digest, as Doris builds and stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Digest {
     compression: f32,
@@ -114,7 +114,7 @@ impl Digest {
         out
     }
 
-    /// Adds a value; what is no number is none.
+    /// Adds a value; NaN is ignored.
     pub fn add(&mut self, value: f32) -> Result<()> {
         if value.is_nan() {
             return Ok(());

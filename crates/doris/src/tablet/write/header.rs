@@ -2,9 +2,9 @@
 
 use pilaster_core::{Error, Result};
 use prost::Message;
-use roaring::RoaringBitmap;
 
 use super::options::{TabletLayout, TabletWriteOptions};
+use super::replaced::Bitmaps;
 use crate::schema::{KeysType, TabletSchema};
 use crate::segment::SegmentSummary;
 use crate::tablet::header::{NEW_HEADER_BYTES, adler32};
@@ -52,11 +52,7 @@ fn uid(options: &TabletWriteOptions) -> (i64, i64) {
 
 impl Header<'_> {
     /// The bytes of the file.
-    pub fn bytes(
-        &self,
-        rowsets: &[Rowset],
-        replaced: Vec<((usize, u32, i64), RoaringBitmap)>,
-    ) -> Result<Vec<u8>> {
+    pub fn bytes(&self, rowsets: &[Rowset], replaced: Bitmaps) -> Result<Vec<u8>> {
         let message = self.message(rowsets, replaced)?.encode_to_vec();
         let length = message.len() as u64;
         let file_length = length.saturating_add(NEW_HEADER_BYTES as u64);
@@ -72,16 +68,12 @@ impl Header<'_> {
         Ok(file)
     }
 
-    fn message(
-        &self,
-        rowsets: &[Rowset],
-        replaced: Vec<((usize, u32, i64), RoaringBitmap)>,
-    ) -> Result<TabletMetaPb> {
+    fn message(&self, rowsets: &[Rowset], replaced: Bitmaps) -> Result<TabletMetaPb> {
         let options = self.options;
         let is_merge_on_write = self.schema.keys_type == KeysType::Unique && self.schema.merge_on_write;
         let mut bitmap = DeleteBitmapPb::default();
         for ((rowset, segment, version), rows) in replaced {
-            let rowset = rowsets.get(rowset).ok_or_else(|| Error::invalid("no such rowset"))?;
+            let rowset = rowsets.get(rowset).ok_or_else(|| Error::internal("no such rowset"))?;
             let mut bytes = Vec::with_capacity(rows.serialized_size());
             rows.serialize_into(&mut bytes)?;
             bitmap.rowset_ids.push(rowset.id.clone());

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
+use pilaster_core::sort::DEFAULT_MEMORY_BYTES;
 use pilaster_core::{Error, Result};
 
 use crate::segment::SegmentWriteOptions;
 
 /// Rows of a segment.
 const ROWS_PER_SEGMENT: u32 = 1 << 20;
-/// Bytes of rows that are gathered for a segment.
-const BUFFER_BYTES: usize = 256 << 20;
+/// Bytes of the rows of a segment, which is in memory until it is whole.
+const SEGMENT_BYTES: usize = 128 << 20;
 /// A storage root has so many shards.
 const SHARDS: i32 = 1024;
 
@@ -38,13 +39,16 @@ pub struct TabletWriteOptions {
     pub(super) tablet_uid: Option<(i64, i64)>,
     pub(super) creation_time: Option<i64>,
     pub(super) rows_per_segment: u32,
-    pub(super) buffer_bytes: usize,
+    pub(super) segment_bytes: usize,
+    pub(super) memory_bytes: usize,
+    pub(super) sorted_rowsets: bool,
+    pub(super) single_rowset: bool,
     pub(super) sorted_input: bool,
     pub(super) segment: SegmentWriteOptions,
 }
 
 impl Default for TabletWriteOptions {
-    /// A snapshot of tablet 10001, segments of 1048576 rows or 256 MiB of rows in memory, whichever is less.
+    /// A snapshot of tablet 10001, segments of 1048576 rows or 128 MiB, whichever is less.
     fn default() -> Self {
         Self {
             layout: TabletLayout::Snapshot,
@@ -56,7 +60,10 @@ impl Default for TabletWriteOptions {
             tablet_uid: None,
             creation_time: None,
             rows_per_segment: ROWS_PER_SEGMENT,
-            buffer_bytes: BUFFER_BYTES,
+            segment_bytes: SEGMENT_BYTES,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            sorted_rowsets: true,
+            single_rowset: false,
             sorted_input: false,
             segment: SegmentWriteOptions::default(),
         }
@@ -121,10 +128,33 @@ impl TabletWriteOptions {
         self
     }
 
-    /// About how many bytes of rows are gathered, and sorted, for one segment.
+    /// About how many bytes the rows of a segment have, before they are encoded. It is in memory until it is whole.
     #[must_use]
-    pub fn with_buffer_bytes(mut self, bytes: usize) -> Self {
-        self.buffer_bytes = bytes;
+    pub fn with_segment_bytes(mut self, bytes: usize) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// About how many bytes of rows, and of keys of rows that may be replaced, are sorted in memory; more go through temporary files.
+    #[must_use]
+    pub fn with_sort_memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes.max(1);
+        self
+    }
+
+    /// Whether rows are sorted over the whole rowset, so that no two of its segments have rows between each other's. Else each
+    /// segment is what one buffer of a server would be: rows are sorted as they fill it, and keys may be in several.
+    #[must_use]
+    pub fn with_sorted_rowsets(mut self, sorted: bool) -> Self {
+        self.sorted_rowsets = sorted;
+        self
+    }
+
+    /// Whether all rows are one load. Then the keys of a merge-on-write table need not be kept until the end, to find what later
+    /// loads replace; rows of a second load are refused.
+    #[must_use]
+    pub fn with_single_rowset(mut self, single: bool) -> Self {
+        self.single_rowset = single;
         self
     }
 

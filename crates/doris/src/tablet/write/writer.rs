@@ -1,24 +1,29 @@
 //! The folder being written.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
 use pilaster_core::atomic::{AtomicFile, AtomicFolder};
 use pilaster_core::error::AtPosition;
+use pilaster_core::sort::{SortedRows, Sorter};
 use pilaster_core::{Error, Result};
 use std::io::{Sink, Write, sink};
 
 use super::header::{Header, Rowset, rowset_id};
 use super::options::TabletWriteOptions;
-use super::prepare::prepare;
 use super::replaced::Replaced;
 use super::size;
+use super::sorted::{OneRowPerKey, Ordered, sorter};
 use crate::schema::{KeysType, TabletSchema};
 use crate::segment::{Compression, SegmentSummary, SegmentWriter};
 
 /// The version of the first load: rowset [0-1] is empty.
 const FIRST_VERSION: i64 = 2;
+
+/// A segment may be full after so many rows, and any multiple of them: where it ends does not depend on the batches that rows come in.
+const ROWS_BETWEEN_ENDS: usize = 1024;
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,20 +60,27 @@ pub struct TabletSummary {
 pub struct TabletWriter {
     folder: AtomicFolder,
     target: PathBuf,
-    schema: TabletSchema,
+    schema: Arc<TabletSchema>,
     options: TabletWriteOptions,
     creation_time: i64,
     /// Finished rowsets.
     rowsets: Vec<Rowset>,
     segments: Vec<SegmentSummary>,
+    /// Rows that come in any order, and how many there are and what they take.
+    unsorted: Option<Sorter>,
+    unsorted_rows: u64,
+    unsorted_bytes: usize,
+    /// The rows of a segment that is not begun, because nothing is known of its size.
     gathered: Vec<RecordBatch>,
-    gathered_rows: u64,
-    gathered_bytes: usize,
-    /// The segment that rows go to as they come, and its number.
+    /// The segment that rows go to, and its number.
     open: Option<(SegmentWriter<AtomicFile>, u32)>,
+    /// What there is of the segment, begun or not.
+    segment_rows: u64,
+    segment_bytes: usize,
     /// Where rows go first that come sorted, while it is not known how many there are.
     probe: Option<SegmentWriter<Sink>>,
-    replaced: Replaced,
+    /// None where no key can be written twice.
+    replaced: Option<Replaced>,
     /// Whether rows were lost on the way: then there must be no tablet without them.
     has_failed: bool,
 }
@@ -100,20 +112,26 @@ impl TabletWriter {
             last_version: FIRST_VERSION.saturating_sub(1),
             segments: Vec::new(),
         };
+        let is_merge_on_write = schema.keys_type == KeysType::Unique && schema.merge_on_write;
+        let replaced = is_merge_on_write && !(options.single_rowset && options.sorted_rowsets);
+        let replaced = replaced.then(|| Replaced::new(options.memory_bytes / 2, folder.path().to_path_buf()));
         Ok(Self {
             folder,
             target,
-            schema,
+            schema: Arc::new(schema),
             creation_time: options.creation_time.unwrap_or(i64::try_from(now).unwrap_or_default()),
             options: options.clone(),
             rowsets: vec![empty],
             segments: Vec::new(),
+            unsorted: None,
+            unsorted_rows: 0,
+            unsorted_bytes: 0,
             gathered: Vec::new(),
-            gathered_rows: 0,
-            gathered_bytes: 0,
             open: None,
+            segment_rows: 0,
+            segment_bytes: 0,
             probe: None,
-            replaced: Replaced::default(),
+            replaced,
             has_failed: false,
         })
     }
@@ -153,90 +171,155 @@ impl TabletWriter {
     }
 
     fn gather(&mut self, batch: &RecordBatch) -> Result<()> {
-        let most = u64::from(self.options.rows_per_segment);
+        if self.options.single_rowset && self.rowsets.len() > 1 && batch.num_rows() > 0 {
+            return Err(Error::invalid("rows of a second load, where one was announced"));
+        }
+        if self.is_streaming() {
+            return self.append(batch);
+        }
         let mut start = 0usize;
         while start < batch.num_rows() {
-            let filled = match &self.open {
-                Some((writer, _)) => writer.rows(),
-                None => self.gathered_rows,
+            let most = match self.options.sorted_rowsets {
+                true => u64::MAX,
+                false => u64::from(self.options.rows_per_segment).saturating_sub(self.unsorted_rows),
             };
-            let room = usize::try_from(most.saturating_sub(filled)).unwrap_or(usize::MAX);
-            let rows = room.min(batch.num_rows().saturating_sub(start));
+            let left = batch.num_rows().saturating_sub(start);
+            let rows = usize::try_from(most).unwrap_or(left).min(left);
             let part = batch.slice(start, rows);
             start = start.saturating_add(rows);
-            if self.is_streaming() {
-                self.stream(&part)?;
-            } else {
-                self.gathered_rows = self.gathered_rows.saturating_add(rows as u64);
-                let share =
-                    batch.get_array_memory_size() as f64 * rows as f64 / batch.num_rows().max(1) as f64;
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a share of a size"
-                )]
-                let share = share as usize;
-                self.gathered_bytes = self.gathered_bytes.saturating_add(share);
-                self.gathered.push(part);
-                if self.gathered_rows >= most || self.gathered_bytes >= self.options.buffer_bytes {
-                    self.flush()?;
-                }
+            let sorter = self.unsorted.get_or_insert_with(|| {
+                let (schema, options) = (&self.schema, &self.options);
+                let of_table = schema.keys_type != KeysType::Duplicate;
+                sorter(schema, batch.schema(), of_table, options.memory_bytes, self.folder.path())
+            });
+            sorter.push(&part)?;
+            self.unsorted_rows = self.unsorted_rows.saturating_add(rows as u64);
+            self.unsorted_bytes = self.unsorted_bytes.saturating_add(size::of_rows(&self.schema, &part));
+            let is_full = self.unsorted_rows >= u64::from(self.options.rows_per_segment)
+                || self.unsorted_bytes >= self.options.segment_bytes;
+            if is_full && !self.options.sorted_rowsets {
+                self.write_sorted()?;
             }
         }
         Ok(())
     }
 
-    fn stream(&mut self, part: &RecordBatch) -> Result<()> {
-        match &mut self.open {
-            Some((writer, _)) => writer.write(part)?,
-            None => {
-                // Whether they are compressed is known when there are enough of them; whether they can be written, now.
-                if self.probe.is_none() {
-                    let probe = SegmentWriter::try_new(sink(), &self.schema, &self.options.segment)?;
-                    self.probe = Some(probe);
-                }
-                if let Some(probe) = &mut self.probe {
-                    probe.write(part)?;
-                }
-                self.gathered_rows = self.gathered_rows.saturating_add(part.num_rows() as u64);
-                self.gathered_bytes = self.gathered_bytes.saturating_add(size::of_rows(&self.schema, part));
-                self.gathered.push(part.clone());
-                if self.gathered_bytes > size::COMPRESSED_FROM {
-                    self.open_gathered()?;
+    /// Writes the rows that were to be sorted.
+    fn write_sorted(&mut self) -> Result<()> {
+        let Some(sorter) = self.unsorted.take() else { return Ok(()) };
+        (self.unsorted_rows, self.unsorted_bytes) = (0, 0);
+        let mut rows = self.one_row_per_key(sorter.finish()?);
+        if !self.schema.cluster_key_uids.is_empty() {
+            let Some(sorted) = self.sorted_by_cluster_key(&mut rows)? else { return Ok(()) };
+            for batch in sorted {
+                self.append(&batch?)?;
+            }
+            return self.close_segment();
+        }
+        while let Some(rows) = rows.next()? {
+            match rows {
+                Ordered::Rows(batches) => batches.iter().try_for_each(|batch| self.append(batch))?,
+                Ordered::Layers(layers) => {
+                    self.close_segment()?;
+                    for batches in layers {
+                        batches.iter().try_for_each(|batch| self.append(batch))?;
+                        self.close_segment()?;
+                    }
                 }
             }
         }
-        let rows = self.open.as_ref().map_or(self.gathered_rows, |(writer, _)| writer.rows());
-        if rows >= u64::from(self.options.rows_per_segment) {
-            self.close_segment()?;
+        self.close_segment()
+    }
+
+    fn one_row_per_key(&self, rows: SortedRows) -> OneRowPerKey {
+        let most = (u64::from(self.options.rows_per_segment), self.options.segment_bytes);
+        OneRowPerKey::new(Arc::clone(&self.schema), rows, most)
+    }
+
+    /// The rows, one for each key, in the order of other columns; `None` if there are none.
+    fn sorted_by_cluster_key(&self, rows: &mut OneRowPerKey) -> Result<Option<SortedRows>> {
+        let mut sorted: Option<Sorter> = None;
+        while let Some(rows) = rows.next()? {
+            let Ordered::Rows(batches) = rows else {
+                return Err(Error::unsupported("cluster keys of rows that only Doris can make one"));
+            };
+            for batch in batches {
+                let memory_bytes = self.options.memory_bytes / 2;
+                let new = || sorter(&self.schema, batch.schema(), false, memory_bytes, self.folder.path());
+                sorted.get_or_insert_with(new).push(&batch)?;
+            }
+        }
+        sorted.map(Sorter::finish).transpose()
+    }
+
+    /// Writes rows in the order of their segment, and begins another when it is full.
+    fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        let most = u64::from(self.options.rows_per_segment);
+        let mut start = 0usize;
+        while start < batch.num_rows() {
+            let filled = usize::try_from(self.segment_rows).unwrap_or(usize::MAX);
+            let room = usize::try_from(most.saturating_sub(self.segment_rows)).unwrap_or(usize::MAX);
+            let to_end = ROWS_BETWEEN_ENDS.saturating_sub(filled % ROWS_BETWEEN_ENDS);
+            let rows = room.min(to_end).min(batch.num_rows().saturating_sub(start));
+            let part = batch.slice(start, rows);
+            start = start.saturating_add(rows);
+            self.append_part(&part)?;
+            let may_end = self.segment_rows.is_multiple_of(ROWS_BETWEEN_ENDS as u64);
+            if self.segment_rows >= most || may_end && self.segment_bytes >= self.options.segment_bytes {
+                self.close_segment()?;
+            }
         }
         Ok(())
+    }
+
+    fn append_part(&mut self, part: &RecordBatch) -> Result<()> {
+        if self.replaced.is_some() {
+            let place = (self.rowsets.len(), self.next_segment()?, self.version());
+            let first_row = u32::try_from(self.segment_rows)
+                .map_err(|_| Error::invalid(format!("a segment of {} rows", self.segment_rows)))?;
+            if let Some(replaced) = &mut self.replaced {
+                replaced.add(&self.schema, part, place, first_row)?;
+            }
+        }
+        self.segment_rows = self.segment_rows.saturating_add(part.num_rows() as u64);
+        self.segment_bytes = self.segment_bytes.saturating_add(size::of_rows(&self.schema, part));
+        if let Some((writer, _)) = &mut self.open {
+            return writer.write(part);
+        }
+        // Whether they are compressed is known when there are enough of them; whether they can be written, now.
+        if self.is_streaming() {
+            if self.probe.is_none() {
+                self.probe = Some(SegmentWriter::try_new(sink(), &self.schema, &self.options.segment)?);
+            }
+            if let Some(probe) = &mut self.probe {
+                probe.write(part)?;
+            }
+        }
+        self.gathered.push(part.clone());
+        if self.segment_bytes > size::COMPRESSED_FROM { self.open_gathered() } else { Ok(()) }
     }
 
     /// Starts a segment with the rows that were gathered while nothing was known of its size.
     fn open_gathered(&mut self) -> Result<()> {
         let gathered = std::mem::take(&mut self.gathered);
-        let bytes = std::mem::take(&mut self.gathered_bytes);
-        self.gathered_rows = 0;
         self.probe = None;
         if gathered.is_empty() {
             return Ok(());
         }
         let number = self.next_segment()?;
-        let mut writer = self.segment_writer(number, bytes)?;
+        let mut writer = self.segment_writer(number, self.segment_bytes)?;
         gathered.iter().try_for_each(|batch| writer.write(batch))?;
         self.open = Some((writer, number));
         Ok(())
     }
 
     fn close_segment(&mut self) -> Result<()> {
-        if self.is_streaming() {
-            self.open_gathered()?;
-        }
+        self.open_gathered()?;
         if let Some((writer, number)) = self.open.take() {
             let summary = self.finish_segment(writer, number)?;
             self.segments.push(summary);
         }
+        (self.segment_rows, self.segment_bytes) = (0, 0);
         Ok(())
     }
 
@@ -272,39 +355,14 @@ impl TabletWriter {
         self.folder.path().join(self.options.folder())
     }
 
-    /// Writes the gathered rows.
-    fn flush(&mut self) -> Result<()> {
-        let gathered = std::mem::take(&mut self.gathered);
-        (self.gathered_rows, self.gathered_bytes) = (0, 0);
-        let is_merge_on_write = self.schema.keys_type == KeysType::Unique && self.schema.merge_on_write;
-        for batches in prepare(&self.schema, &gathered)? {
-            let number = self.next_segment()?;
-            let mut writer = self.segment_writer(
-                number,
-                batches.iter().map(|batch| size::of_rows(&self.schema, batch)).sum(),
-            )?;
-            for batch in &batches {
-                let first_row = u32::try_from(writer.rows()).unwrap_or(u32::MAX);
-                writer.write(batch)?;
-                if is_merge_on_write {
-                    let place = (self.rowsets.len(), number, self.version());
-                    self.replaced.add(&self.schema, batch, place, first_row)?;
-                }
-            }
-            let summary = self.finish_segment(writer, number)?;
-            self.segments.push(summary);
-        }
-        Ok(())
-    }
-
     /// Ends the rowset: what is written next belongs to the next version. A rowset may be without rows.
     ///
     /// # Errors
     /// As [`TabletWriter::write`].
     pub fn finish_rowset(&mut self) -> Result<()> {
         self.start_step()?;
+        self.write_sorted()?;
         self.close_segment()?;
-        self.flush()?;
         let version = self.version();
         self.rowsets.push(Rowset {
             id: self.rowset_id(),
@@ -323,13 +381,14 @@ impl TabletWriter {
     pub fn finish(mut self) -> Result<TabletSummary> {
         self.start_step()?;
         self.has_failed = false;
-        let has_rows = !self.gathered.is_empty() || !self.segments.is_empty() || self.open.is_some();
+        let has_rows = self.unsorted.is_some() || self.segment_rows > 0 || !self.segments.is_empty();
         if has_rows || self.rowsets.len() == 1 {
             self.finish_rowset()?;
         }
         let header =
             Header { options: &self.options, schema: &self.schema, creation_time: self.creation_time };
-        let bytes = header.bytes(&self.rowsets, std::mem::take(&mut self.replaced).finish())?;
+        let replaced = self.replaced.take().map(Replaced::finish).transpose()?.unwrap_or_default();
+        let bytes = header.bytes(&self.rowsets, replaced)?;
         let inner = self.inner();
         let mut file = AtomicFile::create(inner.join(format!("{}.hdr", self.options.tablet_id)))?;
         file.write_all(&bytes)?;

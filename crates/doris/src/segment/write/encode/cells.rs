@@ -1,4 +1,4 @@
-//! Cells of fixed width.
+//! Encodes cells of fixed width: plain, bit-shuffled, as runs, or as frames of reference.
 
 use pilaster_core::{Error, Result};
 use pilaster_encoding::bitshuffle::ShuffledBlock;
@@ -13,7 +13,7 @@ const COUNT_BYTES: usize = size_of::<u32>();
 /// Within so many equal values a run has been decided upon, and writes nothing more before it ends.
 const RUN_DECIDED: usize = 16;
 
-/// See the module.
+/// Encodes cells of fixed width into one page.
 #[derive(Debug)]
 pub(in crate::segment::write) struct CellEncoder {
     width: usize,

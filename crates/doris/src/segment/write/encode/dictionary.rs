@@ -1,6 +1,6 @@
-//! Strings as codes of the words of a dictionary, as long as it has room.
+//! Strings as codes of the entries of a dictionary, as long as it has room.
 //!
-//! The word that fills the dictionary is still added. The next new word, or the end of the page, ends the codes: from there
+//! The entry that fills the dictionary is still added. The next new entry, or the end of the page, ends the codes: from there
 //! on pages hold the strings themselves.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::segment::write::values::ByteValues;
 
 const CODE_BYTES: usize = size_of::<u32>();
 
-/// See the module.
+/// Encodes strings as codes while the dictionary has room, then in plain.
 #[derive(Debug)]
 pub(in crate::segment::write) struct DictionaryEncoder {
     words: DictionaryBuilder,
@@ -26,7 +26,7 @@ pub(in crate::segment::write) struct DictionaryEncoder {
     word_page_bytes: usize,
     page_bytes: usize,
     codes: Vec<u8>,
-    /// The page in which a word was seen last: in each page a word is looked at once.
+    /// The page in which an entry was seen last: in each page an entry is looked at once.
     seen: Vec<u32>,
     page: u32,
     /// Takes the strings once the dictionary is full.
@@ -89,7 +89,7 @@ impl DictionaryEncoder {
         Ok(taken)
     }
 
-    /// The code of a word; `None` if it is new and there is no room.
+    /// The code of an entry; `None` if it is new and there is no room.
     fn code(&mut self, word: &[u8]) -> Result<Option<u32>> {
         if self.is_dictionary_full() {
             return Ok(self.words.find(word));
@@ -121,7 +121,7 @@ impl DictionaryEncoder {
         Ok(())
     }
 
-    /// The words, in the order of their codes.
+    /// The entries, in the order of their codes.
     pub fn dictionary_page(&self) -> Result<(Vec<u8>, Encoding)> {
         let mut page = PlainEncoder::new(self.word_encoding, usize::MAX);
         for code in 0..small(self.words.len())? {

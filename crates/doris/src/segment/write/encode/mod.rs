@@ -24,7 +24,7 @@ pub(super) struct EncoderSettings<'a> {
     pub encoding: Encoding,
     pub page_bytes: usize,
     pub dictionary_page_bytes: usize,
-    /// Encoding of words, and of strings that are no longer in the dictionary.
+    /// Encoding of entries, and of strings that are no longer in the dictionary.
     pub words: Encoding,
 }
 
@@ -66,7 +66,7 @@ impl ValueEncoder {
     pub fn append_cells(&mut self, cells: &[u8]) -> Result<Taken> {
         match self {
             Self::Cells(encoder) => Ok(encoder.append(cells)),
-            _ => Err(Error::invalid("cells of fixed width in a column of strings")),
+            _ => Err(Error::internal("cells of fixed width in a column of strings")),
         }
     }
 
@@ -81,7 +81,7 @@ impl ValueEncoder {
             Self::Plain(encoder) => Ok(encoder.append(values, range, observe)),
             Self::Prefix(encoder) => Ok(encoder.append(values, range, observe)),
             Self::Dictionary(encoder) => encoder.append(values, range, observe),
-            Self::Cells(_) => Err(Error::invalid("strings in a column of cells of fixed width")),
+            Self::Cells(_) => Err(Error::internal("strings in a column of cells of fixed width")),
         }
     }
 
