@@ -22,6 +22,7 @@
 //! [`table::CarbonTableWriter`] for new tables and loads into others, [`table::compact`] to merge segments.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![cfg_attr(
     test,
     allow(

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
 use pilaster_core::{Dataset, ErrorKind, Result};
+use pilaster_testing::needs;
 use support::goldens;
 use support::rows::{expected, rows};
 use support::tables::{copy_all, whole};
@@ -38,13 +39,14 @@ fn refused(root: &Path, table: &str, time: i64, words: &[&str]) {
     }
 }
 
-fn root() -> Option<PathBuf> {
-    Some(goldens()?.join("table/v2.3"))
+fn root() -> PathBuf {
+    goldens().join("table/v2.3")
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn deletes_and_updates_are_taken_back() {
-    let Some(root) = root() else { return };
+    let root = root();
     for later in ["iud_update2", "iud_delete3"] {
         same(&root, later, 1_794_732_568_500, "iud_loaded");
         same(&root, later, 1_794_732_568_736, "iud_delete1");
@@ -59,9 +61,10 @@ fn deletes_and_updates_are_taken_back() {
     refused(&root, "iud_delete3", 0, &["the table was made later", "the earliest possible time is"]);
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn compacted_segments_go_back_to_their_sources_while_these_exist() {
-    let Some(root) = root() else { return };
+    let root = root();
     for later in ["compact_minor", "compact_major", "compact_custom"] {
         same(&root, later, 1_794_732_577_600, "compact_loaded");
         // A row has been deleted; compaction changes no rows.
@@ -82,9 +85,10 @@ fn compacted_segments_go_back_to_their_sources_while_these_exist() {
     );
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn partitions_come_back_while_their_folders_exist() {
-    let Some(root) = root() else { return };
+    let root = root();
     same(&root, "part_compacted", 1_794_732_584_200, "part_overwritten");
     same(&root, "part_compacted", 1_794_732_583_500, "part_dropped");
     refused(
@@ -95,17 +99,19 @@ fn partitions_come_back_while_their_folders_exist() {
     );
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn columns_are_those_of_the_time() {
-    let Some(root) = root() else { return };
+    let root = root();
     same(&root, "evolve_compacted", 1_794_732_588_919, "evolve_added");
     same(&root, "evolve_changed", 1_794_732_588_919, "evolve_added");
     same(&root, "evolve_compacted", 1_794_732_589_773, "evolve_changed");
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn what_was_overwritten_comes_back_where_it_is_known_when() {
-    let Some(root) = root() else { return };
+    let root = root();
     // Nothing notes which of the later loads overwrote the first.
     refused(&root, "segs_overwritten", 1_794_732_592_000, &["segment 0 was overwritten", "1794732592459"]);
     same(&root, "segs_empty_load", 1_794_732_592_459, "segs_overwritten");
@@ -113,18 +119,20 @@ fn what_was_overwritten_comes_back_where_it_is_known_when() {
     refused(&root, "stream_closed", 1_794_732_597_000, &["segment 1 is a stream", "1794732599054"]);
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn times_before_1_1_are_clocks() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let root = root.join("table/v1.0");
     same(&root, "v1_dict_minor", i64::MAX, "v1_dict_minor");
     // 15-11-2026 08:59:18: the first load has ended, the second has not begun.
     same(&root, "v1_dict_minor", 1_794_733_158_000, "v1_dict_one");
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn a_delta_that_was_cleaned_away_is_missed() {
-    let Some(root) = root() else { return };
+    let root = root();
     let copy = std::env::temp_dir().join(format!("pilaster-carbondata-as-of-{}", std::process::id()));
     copy_all(&root.join("iud_delete3"), &copy);
     let status = copy.join("Metadata/tableupdatestatus-1794732568736");

@@ -12,6 +12,7 @@ mod support;
 use pilaster_carbondata::file::{CarbonFileReader, IndexFile};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, VerifyDepth};
+use pilaster_testing::needs;
 use support::{GoldenFile, batches, cells, goldens, source, testdata};
 
 /// Compares every value of a file; gives rows and values.
@@ -76,18 +77,20 @@ fn committed_files_hold_the_rows_the_sdk_reads() {
     check(&files);
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn every_file_of_the_sdk_holds_the_rows_the_sdk_reads() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let files = GoldenFile::all(&root.join("sdk"));
     let (rows, values) = check(&files);
     eprintln!("{} files, {rows} rows, {values} values", files.len());
     assert_eq!((files.len(), rows), (67, 333_920));
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn index_files_say_what_the_footers_say() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut blocklets = 0;
     for golden in GoldenFile::all(&root.join("sdk")) {
         let folder = golden.data.parent().unwrap();

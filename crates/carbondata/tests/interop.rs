@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float64Type, TimestampMillisecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{Array, ArrayRef, Date32Array, RecordBatch, StructArray, TimestampMillisecondArray};
+use arrow_schema::{DataType, Field, Fields, Schema};
 use pilaster_carbondata::file::{CarbonFileWriter, CarbonWriterOptions, Compressor, index_file};
 use pilaster_carbondata::table::{CarbonFolderWriter, CarbonTableWriter, CarbonTableWriterOptions, compact};
 use pilaster_testing::real;
@@ -150,6 +150,38 @@ fn the_sdk_reads_every_flat_type_encoding_and_compressor() {
             }
         }
     }
+    judge.finish();
+}
+
+/// The SDK shows the days that were written, also those that it counts by another calendar; it keeps days from the year 1 on.
+#[test]
+#[ignore = "runs the real CarbonData SDK, which is fetched once (carbondata-accepts in PILASTER_TOOLS)"]
+fn the_sdk_shows_days_before_1582() {
+    let mut judge = Judge::default();
+    let mut numbers = Numbers(1582);
+    let days: Vec<i32> = (0..900)
+        .map(|row| match row % 3 {
+            0 => -719_162 + numbers.below(577_724) as i32,
+            1 => -141_438 - numbers.below(40) as i32,
+            _ => -141_427 + numbers.below(40) as i32,
+        })
+        .collect();
+    let times = days.iter().map(|day| i64::from(*day) * 86_400_000 + numbers.below(86_400_000) as i64);
+    let times: Vec<i64> = times.collect();
+    let of = |column: ArrayRef, name: &str| (name.to_string(), column, true);
+    let days: ArrayRef = Arc::new(Date32Array::from(days));
+    let times: ArrayRef = Arc::new(TimestampMillisecondArray::from(times).with_timezone("UTC"));
+    let parts = Fields::from(vec![
+        Field::new("day", days.data_type().clone(), true),
+        Field::new("time", times.data_type().clone(), true),
+    ]);
+    let parts: ArrayRef =
+        Arc::new(StructArray::new(parts, vec![Arc::clone(&days), Arc::clone(&times)], None));
+    let flat = RecordBatch::try_from_iter_with_nullable([of(days, "d"), of(times, "t")]).unwrap();
+    let nested = RecordBatch::try_from_iter_with_nullable([of(parts, "parts")]).unwrap();
+    let options = CarbonWriterOptions::default().with_page_rows(300);
+    judge.file("flat", &flat, options.clone(), Compressor::Snappy);
+    judge.file("nested", &nested, options, Compressor::Snappy);
     judge.finish();
 }
 
@@ -489,7 +521,7 @@ fn release_1_6_reads_nested_columns_beside_dictionaries() {
 #[test]
 #[ignore = "runs release 1.6 of the real CarbonData, which is fetched once"]
 fn release_1_6_reads_loads_into_its_own_tables() {
-    let Some(root) = support::goldens() else { return };
+    let root = support::goldens();
     for name in ["d16_complex", "d16_dict_three"] {
         let copy = support::damage::Copy::of(&root.join("table/v1.6").join(name), "release-1-6");
         let before = old_rows(&copy.1);

@@ -17,6 +17,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use pilaster_carbondata::table::CarbonTable;
 use pilaster_core::{Dataset, Literal, Predicate, col, lit};
+use pilaster_testing::needs;
 use support::tables::{cases, open, whole};
 use support::{Numbers, batches, goldens, testdata};
 
@@ -73,7 +74,12 @@ fn check(cases: &[(String, PathBuf, PathBuf)], each: u64) {
 fn pruning_never_changes_an_answer() {
     check(&cases(&testdata().join("table")), 60);
     check(&cases(&testdata().join("stream")), 60);
-    let Some(root) = goldens() else { return };
+}
+
+#[needs(goldens = "carbondata")]
+#[test]
+fn pruning_never_changes_an_answer_of_the_golden_tables() {
+    let root = goldens();
     for (folder, each) in [("table/v2.3", 40), ("table/v1.6", 80), ("table/v1.0", 80)] {
         let mut cases = cases(&root.join(folder));
         cases.retain(|(name, _, _)| name != "segs_added");
@@ -90,9 +96,10 @@ fn cost(table: &CarbonTable, filter: Predicate) -> (u64, u64, usize) {
     (files_after - files, bytes_after - bytes, rows)
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn planning_reads_index_files_alone_and_scans_only_what_may_match() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let table = open(&root.join("table/v2.3/part_loaded"));
     assert_eq!(table.data_read(), (0, 0));
     // Partition values answer this one.
@@ -118,9 +125,10 @@ fn planning_reads_index_files_alone_and_scans_only_what_may_match() {
 }
 
 /// What an index of versions 1 and 2 says is enough to plan: a data file is opened when something of it may match.
+#[needs(goldens = "carbondata")]
 #[test]
 fn files_of_versions_1_and_2_are_planned_by_their_index() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut left_out = 0;
     for (name, folder, _) in cases(&root.join("table/v1.0")) {
         let table = open(&folder);
@@ -149,9 +157,10 @@ fn files_of_versions_1_and_2_are_planned_by_their_index() {
     assert!(left_out >= 40, "{left_out}");
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn buckets_prune_by_the_hash_of_the_engine() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let table = open(&root.join("table/v2.3/bucket"));
     let (columns, count) = table.table_schema().buckets.clone().unwrap();
     assert_eq!((columns.len(), count > 1), (1, true), "{columns:?}");
@@ -174,9 +183,10 @@ fn buckets_prune_by_the_hash_of_the_engine() {
     assert!(opened.iter().all(|read| *read < files), "{opened:?} of {files}");
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn dictionaries_turn_values_into_codes() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for table in ["v1.6/d16_blocklets", "v1.0/v1_blocklets", "v1.0/v2_blocklets"] {
         let table = open(&root.join("table").join(table));
         let all = {

@@ -18,6 +18,7 @@ use arrow_select::concat::concat_batches;
 use pilaster_carbondata::file::CarbonFileReader;
 use pilaster_core::source::CountingSource;
 use pilaster_core::{Dataset, Literal, Predicate, RowRanges, SourceRef, col, lit};
+use pilaster_testing::needs;
 use support::{GoldenFile, Numbers, batches, goldens, source, testdata};
 
 fn whole(file: &CarbonFileReader) -> RecordBatch {
@@ -75,20 +76,21 @@ fn pruned_scans_of_committed_files_give_the_same_rows() {
     pruning_changes_nothing(&GoldenFile::all(&testdata()), 40);
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn pruned_scans_of_all_files_give_the_same_rows() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let files: Vec<_> =
         GoldenFile::all(&root.join("sdk")).into_iter().filter(|golden| golden.rows().len() <= 5000).collect();
     pruning_changes_nothing(&files, 25);
 }
 
-fn large(case: &str) -> Option<(Arc<CountingSource>, CarbonFileReader)> {
-    let root = goldens()?;
+fn large(case: &str) -> (Arc<CountingSource>, CarbonFileReader) {
+    let root = goldens();
     let golden = GoldenFile::all(&root.join("sdk")).into_iter().find(|golden| golden.case == case).unwrap();
     let counting = Arc::new(CountingSource::new(source(&golden.data)));
     let file = CarbonFileReader::open(Arc::clone(&counting) as SourceRef).unwrap();
-    Some((counting, file))
+    (counting, file)
 }
 
 /// The first column of integers.
@@ -98,9 +100,10 @@ fn first_integer(file: &CarbonFileReader) -> String {
     schema.fields().iter().find(|field| is_integer(field.data_type())).unwrap().name().clone()
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn a_projection_reads_the_chunks_of_its_columns_alone() {
-    let Some((counting, file)) = large("multi_blocklet") else { return };
+    let (counting, file) = large("multi_blocklet");
     let name = first_integer(&file);
     let index = file.schema().index_of(&name).unwrap();
     let bytes = file.column_statistics().unwrap()[index].bytes;
@@ -111,9 +114,10 @@ fn a_projection_reads_the_chunks_of_its_columns_alone() {
     assert!(bytes < file.size_bytes());
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn blocklets_are_splits_and_cover_all_rows() {
-    let Some((_, file)) = large("multi_blocklet") else { return };
+    let (_, file) = large("multi_blocklet");
     let splits = file.splits().unwrap();
     assert!(splits.len() > 1);
     let parts: Vec<_> =
@@ -121,9 +125,10 @@ fn blocklets_are_splits_and_cover_all_rows() {
     assert_eq!(concat_batches(&file.schema(), &parts).unwrap(), whole(&file));
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn filters_on_a_key_open_few_pages() {
-    let Some((counting, file)) = large("multi_page") else { return };
+    let (counting, file) = large("multi_page");
     counting.reset();
     let all = whole(&file);
     let full = counting.counts().bytes;
@@ -140,9 +145,10 @@ fn filters_on_a_key_open_few_pages() {
     assert!(counting.counts().bytes * 2 < full, "{} of {full}", counting.counts().bytes);
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn words_are_compared_once_and_given_as_text() {
-    let Some((_, file)) = large("localdict_sorted_rle") else { return };
+    let (_, file) = large("localdict_sorted_rle");
     let all = whole(&file);
     let index = all.schema().index_of("low").unwrap();
     let word = all.column(index).as_string_view().value(17).to_string();

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use pilaster_carbondata::table::{CarbonTableOptions, TableRepair, repair};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Literal, VerifyDepth, col};
+use pilaster_testing::needs;
 use support::damage::{ALL, Copy, Damage, damage};
 use support::rows::{expected, rows};
 use support::tables::{files_below, open, whole};
@@ -72,8 +73,16 @@ fn heals_to(
 #[test]
 fn index_files_are_written_from_footers() {
     let is_index = |name: &str| name.contains(".carbonindex");
+    let (count, _) = heals(&testdata().join("table/iud_update2"), "repair-index", &is_index);
+    assert!(count >= 3, "{count}");
+}
+
+#[needs(goldens = "carbondata")]
+#[test]
+fn index_files_of_the_golden_tables_are_written_from_footers() {
+    let is_index = |name: &str| name.contains(".carbonindex");
     let mut all = heals(&testdata().join("table/iud_update2"), "repair-index", &is_index);
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for table in ["v2.3/noindexmerge", "v2.3/types", "v2.3/bucket", "v2.3/part_loaded", "v1.6/d16_dict_three"]
     {
         let (count, same) = heals(&root.join("table").join(table), "repair-index", &is_index);
@@ -102,9 +111,10 @@ fn without_paths(path: &Path) -> Vec<u8> {
     out
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn index_files_of_versions_1_and_2_are_written_from_footers() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let is_index = |name: &str| name.ends_with(".carbonindex");
     let mut all = 0;
     for (name, folder) in support::sorted(&root.join("table/v1.0"))
@@ -130,7 +140,12 @@ fn the_index_of_a_stream_is_written_from_its_blocklets() {
         // Garbage may only make the statistics wider, which is no fault.
         assert!(count >= 3 && same == count, "{name}: {count} and {same}");
     }
-    let Some(root) = goldens() else { return };
+}
+
+#[needs(goldens = "carbondata")]
+#[test]
+fn the_index_of_a_golden_stream_is_written_from_its_blocklets() {
+    let root = goldens();
     for name in ["stream_open", "stream_finished"] {
         let is_stream = |name: &str| name == "0_batchno0-0-0-0.carbonindex";
         let (count, same) = heals(&root.join("table/v2.3").join(name), name, &is_stream);
@@ -138,9 +153,10 @@ fn the_index_of_a_stream_is_written_from_its_blocklets() {
     }
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn the_index_of_a_stream_counts_whole_blocklets_and_loses_none() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let folder = |copy: &Copy| copy.1.join("Fact/Part0/Segment_1");
     let data = |copy: &Copy| folder(copy).join("part-0-0_batchno0-0-1-0.snappy.carbondata");
     let index = |copy: &Copy| folder(copy).join("0_batchno0-0-0-0.carbonindex");
@@ -174,9 +190,10 @@ fn the_index_of_a_stream_counts_whole_blocklets_and_loses_none() {
 }
 
 /// A filter reads the same bytes and gives the same rows over the index files that were there and over those written anew.
+#[needs(goldens = "carbondata")]
 #[test]
 fn rebuilt_index_files_prune_alike() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for name in ["v1.0/v1_dict_three", "v1.0/v2_blocklets", "v1.0/v2_dict_three", "v2.3/stream_open"] {
         let original = root.join("table").join(name);
         let copy = Copy::of(&original, "repair-prune");
@@ -214,7 +231,12 @@ fn metadata_is_written_from_what_is_there() {
         let (count, _) = heals(&testdata().join("table/iud_update2"), "repair-metadata", &is_it);
         assert!(count >= 3, "{count}");
     }
-    let Some(root) = goldens() else { return };
+}
+
+#[needs(goldens = "carbondata")]
+#[test]
+fn metadata_of_the_golden_tables_is_written_from_what_is_there() {
+    let root = goldens();
     for (table, name) in [
         ("v2.3/compact_minor", "tablestatus"),
         ("v2.3/part_overwritten", "tablestatus"),
@@ -228,9 +250,10 @@ fn metadata_is_written_from_what_is_there() {
     }
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn dictionaries_get_their_order_and_their_commits_back() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     for table in ["v1.6/d16_dict_three", "v1.0/v1_dict_three"] {
         let original = root.join("table").join(table);
         let newest = |name: &str| name.ends_with(".sortindex");
@@ -261,4 +284,53 @@ fn what_cannot_be_repaired_is_said() {
     let report = run(&copy.1);
     assert!(!report.is_complete());
     assert!(report.left.iter().any(|finding| finding.path.ends_with(".carbondata")), "{report:?}");
+}
+
+/// A pipe would be waited for, a device swallow what is written, and of a link the damaged file behind it be written over.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_makes_way_for_one() {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
+    let original = testdata().join("table/iud_update2");
+    let truth = expected(&original.with_extension("jsonl"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let damaged = elsewhere.path().join("damaged");
+    fs::write(&damaged, "damaged").unwrap();
+    type Make<'a> = &'a dyn Fn(&Path);
+    let kinds: [(&str, Make); 6] = [
+        ("pipe", &|path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
+        // The path of a socket may be short only.
+        ("socket", &|path| {
+            let short = elsewhere.path().join("s");
+            drop(UnixListener::bind(&short).unwrap());
+            fs::rename(&short, path).unwrap();
+        }),
+        ("folder", &|path| fs::create_dir(path).unwrap()),
+        ("device", &|path| symlink("/dev/null", path).unwrap()),
+        ("link to nothing", &|path| symlink("nothing", path).unwrap()),
+        ("link to a damaged file", &|path| symlink(&damaged, path).unwrap()),
+    ];
+    for end in [".carbonindexmerge", "tablestatus", "schema"] {
+        for (kind, make) in kinds {
+            let copy = Copy::of(&original, "repair-kinds");
+            let mut files = Vec::new();
+            files_below(&copy.1, &mut files);
+            let path = files.iter().find(|path| path.to_str().unwrap().ends_with(end)).unwrap();
+            fs::remove_file(path).unwrap();
+            make(path);
+            let report = run(&copy.1);
+            let rebuilt = report.rebuilt.iter().find(|rebuilt| rebuilt.path == *path);
+            let kept = rebuilt.and_then(|rebuilt| rebuilt.kept.clone());
+            assert!(
+                kept.is_some_and(|kept| fs::symlink_metadata(kept).is_ok()),
+                "{end} a {kind}: {report:?}"
+            );
+            assert!(fs::symlink_metadata(path).unwrap().is_file(), "{end} a {kind}");
+            assert_eq!(rows(&whole(&open(&copy.1))), truth, "{end} a {kind}");
+            assert_eq!(fs::read(&damaged).unwrap(), b"damaged", "{end} a {kind}");
+        }
+    }
 }

@@ -12,9 +12,10 @@ use pilaster_core::source::READ_AHEAD_BYTES;
 use pilaster_core::{Error, Result, RowRanges};
 
 use super::chunk::{CHUNK_PART, Chunk};
-use super::layout::{Blocklet, CarbonFile, read_block};
+use super::layout::{Blocklet, CarbonFile, ChunkPlace, read_block};
 use super::page::{PageDecoder, PageValues};
 use super::types::{CarbonType, ColumnNode};
+use super::verify::check_values;
 
 /// Chunk headers that planning has read already, by blocklet and chunk.
 pub(crate) type KnownChunks = HashMap<(usize, usize), Arc<Chunk>>;
@@ -69,7 +70,7 @@ impl OpenBlocklet {
         known: &KnownChunks,
     ) -> Result<Self> {
         let missing =
-            || Error::invalid(format!("no blocklet number {number}")).at(file.name(), 0, CHUNK_PART);
+            || Error::internal(format!("no blocklet number {number}")).at(file.name(), 0, CHUNK_PART);
         let blocklet = file.blocklets.get(number).ok_or_else(missing)?;
         let mut types = Vec::new();
         chunk_types(node, &mut types);
@@ -110,7 +111,7 @@ impl OpenBlocklet {
         }
         let pages = |chunk: usize| {
             let Some(open) = self.chunks.iter().find(|open| open.chunk.number == chunk) else {
-                return Err(Error::invalid(format!("chunk {chunk} is of another column")));
+                return Err(Error::internal(format!("chunk {chunk} is of another column")));
             };
             let bytes = match open.chunk.pages.get(page) {
                 Some(range) => open.there(range),
@@ -141,8 +142,11 @@ impl OpenChunk {
     ) -> Result<Self> {
         let place = blocklet.chunks.get(number);
         // The pages of a file that was cut off may not all be there.
-        let reads_all = reads_all && place.is_some_and(|place| place.end <= file.source.size());
-        let read_ahead_bytes = if reads_all { READ_AHEAD_BYTES } else { 0 };
+        let most = file.limits.block_bytes;
+        let is_there = |place: &ChunkPlace| place.end <= file.source.size() && place.header_bytes <= most;
+        let reads_all = reads_all && place.is_some_and(is_there);
+        // What is read together is no larger than one block may be.
+        let read_ahead_bytes = if reads_all { READ_AHEAD_BYTES.min(most) } else { 0 };
         let (chunk, ahead) = match (place, known) {
             (_, Some(chunk)) => (Arc::clone(chunk), (0, Bytes::new())),
             (Some(place), None) if reads_all => {
@@ -184,7 +188,7 @@ impl PageCursor {
     }
 
     fn node(file: &CarbonFile, column: usize) -> Result<&ColumnNode> {
-        let missing = || Error::invalid(format!("no column number {column}"));
+        let missing = || Error::internal(format!("no column number {column}"));
         file.columns.get(column).ok_or_else(missing)
     }
 
@@ -195,14 +199,32 @@ impl PageCursor {
             self.page = None;
             self.page = Some(self.decode_page(row)?);
         }
-        self.page.as_ref().ok_or_else(|| Error::invalid("a page was lost"))
+        self.page.as_ref().ok_or_else(|| Error::internal("a page was lost"))
+    }
+
+    /// Whether the page that holds `row` can be given: decoded, and with values inside their bounds.
+    fn checked_page(&mut self, row: u64) -> Result<()> {
+        let file = Arc::clone(&self.file);
+        let page = self.page(row)?;
+        if !file.has_chunks() {
+            return Ok(());
+        }
+        let count = usize::try_from(page.rows.end.saturating_sub(page.rows.start)).unwrap_or(usize::MAX);
+        let values = page.values.array(0, count)?;
+        let node = Self::node(&file, self.column)?;
+        let (Some(open), Some(blocklet)) = (&self.blocklet, file.blocklets.get(file.blocklet_of(row))) else {
+            return Ok(());
+        };
+        let chunk = open.chunks.iter().find(|open| open.chunk.number == node.chunk);
+        let chunk = chunk.map(|open| open.chunk.as_ref());
+        check_values(&file, node, chunk, blocklet.page_of(row), &values, blocklet)
     }
 
     fn decode_page(&mut self, row: u64) -> Result<OpenPage> {
         let file = Arc::clone(&self.file);
         let number = file.blocklet_of(row);
         let Some(blocklet) = file.blocklets.get(number) else {
-            return Err(Error::invalid(format!("no row {row}: there are {}", file.rows)));
+            return Err(Error::internal(format!("no row {row}: there are {}", file.rows)));
         };
         let node = Self::node(&file, self.column)?;
         if !file.has_chunks() {
@@ -211,7 +233,7 @@ impl PageCursor {
             let values = match (&file.stream, &file.legacy) {
                 (Some(stream), _) => stream.decode(&file, number, node, count)?,
                 (None, Some(legacy)) => legacy.decode(&file, number, node, count)?,
-                (None, None) => return Err(Error::invalid("a file without chunks")),
+                (None, None) => return Err(Error::internal("a file without chunks")),
             };
             return Ok(OpenPage { values: PageValues::Array(values), rows });
         }
@@ -219,11 +241,16 @@ impl PageCursor {
             self.blocklet = None;
             self.blocklet = Some(OpenBlocklet::open(&file, number, node, &self.wanted, &self.known)?);
         }
-        let Some(open) = &mut self.blocklet else { return Err(Error::invalid("a blocklet was lost")) };
+        let Some(open) = &mut self.blocklet else { return Err(Error::internal("a blocklet was lost")) };
         let page = blocklet.page_of(row);
         let rows = blocklet.page_rows(page);
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
         Ok(OpenPage { values: open.decode(&file, node, page, count)?, rows })
+    }
+
+    /// The values of `rows` as they are stored, before days are those that CarbonData shows.
+    pub fn read_stored(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
+        self.read_form(rows, PageValues::array)
     }
 
     fn read_form(
@@ -253,7 +280,8 @@ impl PageCursor {
 
 impl ColumnCursor for PageCursor {
     fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
-        self.read_form(rows, PageValues::array)
+        let stored = self.read_stored(rows)?;
+        self.file.calendar.shown(&stored)
     }
 
     fn read_for_filter(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
@@ -262,7 +290,9 @@ impl ColumnCursor for PageCursor {
         }
         // Pages of one read must have one form, and words are only those of one page.
         let is_one_page = self.page(rows.start)?.rows.end >= rows.end;
-        self.read_form(rows, if is_one_page { PageValues::comparable } else { PageValues::array })
+        let form = if is_one_page { PageValues::comparable } else { PageValues::array };
+        let stored = self.read_form(rows, form)?;
+        self.file.calendar.shown(&stored)
     }
 
     fn block(&self, row: u64) -> Option<Range<u64>> {
@@ -279,7 +309,7 @@ impl ColumnCursor for PageCursor {
             let known = self.damage.as_ref().filter(|(damaged, _)| damaged.contains(&row));
             let error = match known {
                 Some((_, message)) => Some(message.clone()),
-                None => self.page(row).err().map(|error| error.to_string()),
+                None => self.checked_page(row).err().map(|error| error.to_string()),
             };
             let stretch = match &error {
                 // A damaged page is lost as a whole, a good one is good for what was asked.

@@ -121,7 +121,13 @@ pub(crate) fn column_statistics(file: &CarbonFile, reads_headers: bool) -> Resul
     let find =
         |zone: usize, node: &ColumnNode| Some((file.blocklets.get(zone)?.min_max.as_ref()?, node.chunk));
     let rows = file.blocklets.iter().map(|b| b.rows.end.saturating_sub(b.rows.start)).collect();
-    let zones = Zones { columns: &file.columns, words: &file.dictionaries, rows, find: &find };
+    let zones = Zones {
+        columns: &file.columns,
+        words: &file.dictionaries,
+        rows,
+        calendar: file.calendar,
+        find: &find,
+    };
     let mut all = Vec::with_capacity(file.columns.len());
     for (number, node) in file.columns.iter().enumerate() {
         let mut statistics = ColumnStatistics::default();

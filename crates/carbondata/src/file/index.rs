@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Limits, Result, SourceRef};
+use pilaster_core::{Error, Limits, Result, SourceRef};
 
 use crate::messages::{BlockIndex, IndexHeader, Parsed, parse_merged};
 
@@ -27,7 +27,21 @@ impl IndexFile {
     pub fn open(source: &SourceRef, limits: &Limits) -> Result<Self> {
         limits.metadata(source.size()).at(source.name(), 0, PART)?;
         let bytes = source.read_at(0..source.size())?;
-        Self::parse(&bytes).at(source.name(), 0, PART)
+        let index = Self::parse(&bytes).at(source.name(), 0, PART)?;
+        index.refuse_empty(source)?;
+        Ok(index)
+    }
+
+    /// A task that wrote no data file wrote no index either: one without records has lost them.
+    fn refuse_empty(&self, source: &SourceRef) -> Result<()> {
+        if self.blocklets.is_empty() {
+            return Err(Error::corrupt("records of data files", "none").at(
+                source.name(),
+                source.size(),
+                PART,
+            ));
+        }
+        Ok(())
     }
 
     /// Reads the index files that a merged one (`.carbonindexmerge`) was made of, all of `source`.
@@ -38,7 +52,19 @@ impl IndexFile {
         limits.metadata(source.size()).at(source.name(), 0, PART)?;
         let bytes = source.read_at(0..source.size())?;
         let files = parse_merged(&bytes).at(source.name(), 0, PART)?;
-        files.iter().map(|(_, bytes)| Self::parse(bytes).at(source.name(), 0, PART)).collect()
+        if files.is_empty() {
+            return Err(Error::corrupt("index files inside of a merged one", "none").at(
+                source.name(),
+                0,
+                PART,
+            ));
+        }
+        let indexes = files.iter().map(|(_, bytes)| {
+            let index = Self::parse(bytes).at(source.name(), 0, PART)?;
+            index.refuse_empty(source)?;
+            Ok(index)
+        });
+        indexes.collect()
     }
 
     fn parse(bytes: &Bytes) -> Parsed<Self> {

@@ -11,6 +11,7 @@ use pilaster_core::source::TailSource;
 use pilaster_core::{Error, Limits, Result, SourceRef};
 use pilaster_encoding::thrift::Reader;
 
+use super::calendar::Calendar;
 use super::page::words::WordsRef;
 use super::stream::Stream;
 use super::types::{ColumnNode, column_trees, is_global};
@@ -21,7 +22,7 @@ pub(crate) const HEADER_PART: &str = "carbondata header";
 pub(crate) const FOOTER_PART: &str = "carbondata footer";
 const INDEX_PART: &str = "carbondata index";
 /// The offset of the footer, at the very end.
-const TRAILER_BYTES: u64 = 8;
+pub(super) const TRAILER_BYTES: u64 = 8;
 /// Read with the trailer, because most footers are not longer.
 const TAIL_BYTES: u64 = 64 * 1024;
 /// What most headers fit into.
@@ -36,6 +37,8 @@ const DEFAULT_PAGE_ROWS: u64 = 32_000;
 pub(crate) struct CarbonFile {
     pub source: SourceRef,
     pub limits: Limits,
+    /// Which days and times its numbers are given as.
+    pub calendar: Calendar,
     pub header: FileHeader,
     pub header_bytes: u64,
     pub columns: Vec<ColumnNode>,
@@ -156,6 +159,7 @@ impl CarbonFile {
         let mut file = Self {
             source,
             limits,
+            calendar: Calendar::default(),
             header: FileHeader::default(),
             header_bytes: 0,
             columns: Vec::new(),

@@ -12,6 +12,7 @@
 //!
 //! Every node of a nested column has a chunk of its own, parents before children. See `docs/formats/carbondata-file.md`.
 
+pub(crate) mod calendar;
 mod chunk;
 pub(crate) mod cursor;
 pub(crate) mod describe;
@@ -28,6 +29,7 @@ pub(crate) mod types;
 pub(crate) mod verify;
 pub(crate) mod write;
 
+pub use calendar::Calendar;
 pub use index::IndexFile;
 pub use reader::{CarbonFileOptions, CarbonFileReader};
 pub use types::{CarbonType, ColumnNode};

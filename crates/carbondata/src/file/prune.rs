@@ -25,7 +25,13 @@ pub(crate) fn prune(
     let find =
         |zone: usize, node: &ColumnNode| Some((file.blocklets.get(zone)?.min_max.as_ref()?, node.chunk));
     let rows = file.blocklets.iter().map(|b| b.rows.end.saturating_sub(b.rows.start)).collect();
-    let may = may_match(&Zones { columns: &file.columns, words: &file.dictionaries, rows, find: &find });
+    let may = may_match(&Zones {
+        columns: &file.columns,
+        words: &file.dictionaries,
+        rows,
+        calendar: file.calendar,
+        find: &find,
+    });
     let mut known = KnownChunks::new();
     let mut kept = Vec::new();
     for (number, blocklet) in file.blocklets.iter().enumerate().filter(|(number, _)| may.value(*number)) {
@@ -68,6 +74,12 @@ fn prune_pages(
     };
     let pages: Vec<_> = (0..blocklet.pages()).map(|page| blocklet.page_rows(page)).collect();
     let rows = pages.iter().map(|rows| rows.end.saturating_sub(rows.start)).collect();
-    let may = may_match(&Zones { columns: &file.columns, words: &file.dictionaries, rows, find: &find });
+    let may = may_match(&Zones {
+        columns: &file.columns,
+        words: &file.dictionaries,
+        rows,
+        calendar: file.calendar,
+        find: &find,
+    });
     pages.into_iter().enumerate().filter(|(page, _)| may.value(*page)).map(|(_, rows)| rows).collect()
 }

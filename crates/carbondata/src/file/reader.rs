@@ -6,10 +6,11 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::{
-    BatchReader, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
+    Absence, BatchReader, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
     VerifyDepth, VerifyReport,
 };
 
+use super::calendar::Calendar;
 use super::cursor::{KnownChunks, PageCursor};
 use super::layout::CarbonFile;
 use super::prune::prune;
@@ -21,12 +22,15 @@ use crate::messages::FileHeader;
 #[derive(Debug, Clone)]
 pub struct CarbonFileReader {
     file: Arc<CarbonFile>,
+    /// Behind which byte it is not known what there was, of a file whose footer is lost.
+    unknown_from: Option<u64>,
 }
 
 /// How to open a file.
 #[derive(Debug, Clone, Default)]
 pub struct CarbonFileOptions {
     limits: Limits,
+    calendar: Calendar,
 }
 
 impl CarbonFileOptions {
@@ -34,6 +38,13 @@ impl CarbonFileOptions {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Which days and times numbers before 1582-10-15 are given as.
+    #[must_use]
+    pub fn with_calendar(mut self, calendar: Calendar) -> Self {
+        self.calendar = calendar;
         self
     }
 }
@@ -53,7 +64,7 @@ impl CarbonFileReader {
     /// # Errors
     /// As [`CarbonFileReader::open`].
     pub fn open_with_options(source: SourceRef, options: &CarbonFileOptions) -> Result<Self> {
-        Self::new(CarbonFile::open(source, options.limits.clone())?)
+        Self::new(CarbonFile::open(source, options.limits.clone())?, None, options)
     }
 
     /// Opens a file whose footer is lost: the blocklets are found by walking from chunk to chunk. Rows of pages that were
@@ -62,12 +73,14 @@ impl CarbonFileReader {
     /// # Errors
     /// If the header is damaged too.
     pub fn recover(source: SourceRef, options: &CarbonFileOptions) -> Result<Self> {
-        Self::new(recover::recover(source, options.limits.clone())?)
+        let (file, unknown_from) = recover::recover(source, options.limits.clone())?;
+        Self::new(file, unknown_from, options)
     }
 
-    fn new(file: CarbonFile) -> Result<Self> {
+    fn new(mut file: CarbonFile, unknown_from: Option<u64>, options: &CarbonFileOptions) -> Result<Self> {
+        file.calendar = options.calendar;
         file.refuse_missing_dictionaries()?;
-        Ok(Self { file: Arc::new(file) })
+        Ok(Self { file: Arc::new(file), unknown_from })
     }
 
     /// What the header says.
@@ -93,6 +106,10 @@ struct ScanColumns {
 }
 
 impl Columns for ScanColumns {
+    fn may_fill(&self, _column: usize) -> bool {
+        true
+    }
+
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         Ok(Box::new(PageCursor::new(Arc::clone(&self.file), column, wanted.clone(), Arc::clone(&self.known))))
     }
@@ -143,6 +160,12 @@ impl Dataset for CarbonFileReader {
         }
         let columns = ScanColumns { file: Arc::clone(&self.file), known: Arc::new(known) };
         positional::scan(&columns, &self.file.schema, request, &wanted)
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        let absence =
+            |byte| Absence { path: self.file.name().into(), what: recover::unknown_rest(byte), rows: None };
+        self.unknown_from.map(absence).into_iter().collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

@@ -21,6 +21,7 @@ use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::ZoneStatistics;
 use pilaster_core::{CompareOp, Literal};
 
+use super::calendar::Calendar;
 use super::page::strings::{DATE_BASE, decimal};
 use super::page::words::WordsRef;
 use super::types::{CarbonType, ColumnNode};
@@ -35,7 +36,7 @@ pub(crate) enum Side {
 
 /// The bounds of zones as an array of the column's type, null where they are not known; `None` if none can be.
 pub(crate) fn bounds(node: &ColumnNode, zones: &[Option<&Bytes>]) -> Option<ArrayRef> {
-    // Codes of a table's dictionary are not in the order of the words.
+    // Codes of a table's dictionary are not in the order of the entries.
     if node.has_table_dictionary {
         return None;
     }
@@ -125,12 +126,18 @@ pub(crate) struct Zones<'a> {
     /// Dictionaries of the table, by chunk, with the bytes of their codes.
     pub words: &'a HashMap<usize, (WordsRef, usize)>,
     pub rows: Vec<u64>,
+    /// Which days and times the bounds are given as.
+    pub calendar: Calendar,
     /// Where the statistics are.
     pub find: FindStatistics<'a>,
 }
 
 impl Zones<'_> {
     fn side(&self, column: usize, side: Side) -> Option<ArrayRef> {
+        self.calendar.shown(&self.stored_side(column, side)?).ok()
+    }
+
+    fn stored_side(&self, column: usize, side: Side) -> Option<ArrayRef> {
         let node = self.columns.get(column)?;
         let zones: Vec<_> = (0..self.rows.len())
             .map(|zone| {
@@ -142,7 +149,7 @@ impl Zones<'_> {
         bounds(node, &zones)
     }
 
-    /// The zones in which a code is whose word a question is true for; those of which the codes are not known may have any.
+    /// The zones in which a code is whose entry a question is true for; those of which the codes are not known may have any.
     fn with_code(&self, column: usize, question: Option<(CompareOp, Literal)>) -> Option<BooleanBuffer> {
         let node = self.columns.get(column).filter(|node| node.has_table_dictionary)?;
         let (words, _) = self.words.get(&node.chunk)?;
@@ -202,10 +209,10 @@ pub(crate) fn fill_bounds(
     column: usize,
 ) {
     let extreme = |side: Side| {
-        let all = zones.side(column, side).filter(|all| all.null_count() == 0 && !all.is_empty())?;
+        let all = zones.stored_side(column, side).filter(|all| all.null_count() == 0 && !all.is_empty())?;
         let options = SortOptions { descending: side == Side::Max, nulls_first: false };
         let one = sort_limit(&all, Some(options), Some(1)).ok()?;
-        may_be_null_stand_in(node, &one).then_some(()).map_or(Some(one), |()| None)
+        if may_be_null_stand_in(node, &one) { None } else { zones.calendar.shown(&one).ok() }
     };
     statistics.min = extreme(Side::Min);
     statistics.max = extreme(Side::Max);

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use pilaster_core::error::AtPosition;
-use pilaster_core::positional::ColumnCursor;
 use pilaster_core::verify::{Finding, Severity};
 use pilaster_core::{Error, Literal, Predicate, Progress, Result, RowRanges, VerifyDepth, VerifyReport, col};
 
@@ -21,6 +20,7 @@ use super::layout::{Blocklet, CarbonFile, FOOTER_PART, read_block};
 use super::page;
 use super::statistics::bounds;
 use super::types::ColumnNode;
+use crate::messages::MinMax;
 
 pub(crate) fn verify(file: &Arc<CarbonFile>, depth: VerifyDepth, progress: &dyn Progress) -> VerifyReport {
     progress.set_total(file.source.size());
@@ -127,7 +127,7 @@ impl Check<'_> {
             let mut cursor = PageCursor::new(Arc::clone(&file), column, RowRanges::none(), known);
             for page in 0..blocklet.pages() {
                 let rows = blocklet.page_rows(page);
-                match cursor.read(rows.clone()) {
+                match cursor.read_stored(rows.clone()) {
                     Ok(values) => {
                         let chunk = chunks.get(node.chunk).and_then(Option::as_ref);
                         self.bounds(node, page, &rows, &values, chunk, blocklet);
@@ -159,37 +159,65 @@ impl Check<'_> {
         chunk: Option<&Chunk>,
         blocklet: &Blocklet,
     ) {
-        let statistics = [
-            (chunk.and_then(|chunk| chunk.page_statistics(page)), 0, "page"),
-            (blocklet.min_max.as_ref(), node.chunk, "blocklet"),
-        ];
-        let offset = chunk.and_then(|chunk| chunk.pages.get(page)).map_or(0, |range| range.start);
-        for (statistics, place, of) in statistics {
-            let Some((min, max)) = statistics.and_then(|statistics| statistics.bounds(place)) else {
-                continue;
-            };
-            let Some(limits) = bounds(node, &[Some(min), Some(max)]) else { continue };
-            // Bounds of floats leave NaN out.
-            if limits.data_type().is_floating() || limits.null_count() > 0 {
-                continue;
-            }
-            match outside(values, &limits) {
-                Ok(0) => {}
-                Ok(count) => self.report.findings.push(Finding {
-                    severity: Severity::Error,
-                    path: self.file.name().into(),
-                    offset,
-                    part: "column page".into(),
-                    message: format!(
-                        "expected values of column {:?} inside the bounds of their {of}, found {count} outside",
-                        node.field.name()
-                    ),
-                    rows: Some(rows.clone()),
-                }),
-                Err(error) => self.found(&error, Some(rows.clone())),
-            }
+        let file = Arc::clone(self.file);
+        if let Err(error) = check_values(&file, node, chunk, page, values, blocklet) {
+            self.found(&error, Some(rows.clone()));
+            return;
+        }
+        // Values that their page's bounds hold and the blocklet's do not are not what is damaged.
+        if let Ok(Some(count)) = outside_of(node, blocklet.min_max.as_ref(), node.chunk, values) {
+            self.report.findings.push(Finding {
+                severity: Severity::Error,
+                path: file.name().into(),
+                offset: file.footer.as_ref().map_or(0, |footer| footer.offset),
+                part: FOOTER_PART.into(),
+                message: format!(
+                    "expected values of column {:?} inside the bounds of their blocklet, found {count} outside",
+                    node.field.name()
+                ),
+                rows: None,
+            });
         }
     }
+}
+
+/// Values of a page lie inside its bounds; where the page has none, inside those of the blocklet. Salvage asks the same.
+pub(super) fn check_values(
+    file: &CarbonFile,
+    node: &ColumnNode,
+    chunk: Option<&Chunk>,
+    page: usize,
+    values: &ArrayRef,
+    blocklet: &Blocklet,
+) -> Result<()> {
+    let of_page = chunk.and_then(|chunk| chunk.page_statistics(page));
+    let of_page = of_page.filter(|statistics| statistics.bounds(0).is_some());
+    let (statistics, place, of) = match of_page {
+        Some(statistics) => (Some(statistics), 0, "page"),
+        None => (blocklet.min_max.as_ref(), node.chunk, "blocklet"),
+    };
+    let Some(count) = outside_of(node, statistics, place, values)? else { return Ok(()) };
+    let offset = chunk.and_then(|chunk| chunk.pages.get(page)).map_or(0, |range| range.start);
+    let expected = format!("values of column {:?} inside the bounds of their {of}", node.field.name());
+    Err(Error::corrupt(expected, format!("{count} outside")).at(file.name(), offset, "column page"))
+}
+
+/// How many values lie outside of their bounds; `None` if none does, or nothing is known of them.
+fn outside_of(
+    node: &ColumnNode,
+    statistics: Option<&MinMax>,
+    place: usize,
+    values: &ArrayRef,
+) -> Result<Option<usize>> {
+    let Some((min, max)) = statistics.and_then(|statistics| statistics.bounds(place)) else {
+        return Ok(None);
+    };
+    let Some(limits) = bounds(node, &[Some(min), Some(max)]) else { return Ok(None) };
+    // Bounds of floats leave NaN out.
+    if limits.data_type().is_floating() || limits.null_count() > 0 {
+        return Ok(None);
+    }
+    Ok(Some(outside(values, &limits)?).filter(|count| *count > 0))
 }
 
 /// How many of `values` are below the first of `limits` or above the second.

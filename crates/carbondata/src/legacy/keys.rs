@@ -24,6 +24,15 @@ const DATE_BASE: i64 = 1_073_741_823;
 /// Seconds are stored with this added.
 const TIME_BASE: i64 = 2;
 
+/// An end of a stretch of values.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Least,
+    Greatest,
+}
+
+use End::{Greatest, Least};
+
 /// Codes from the first to the second.
 type Span = (u32, u32);
 
@@ -108,10 +117,12 @@ fn span(file: &CarbonFile, node: &ColumnNode, bounds: &Bounds, values: Option<&[
     const ANY: Span = (0, u32::MAX);
     let column = file.header.columns.get(node.chunk);
     if column.is_some_and(|column| column.encoders.contains(&DIRECT_DICTIONARY)) {
-        return Some(match (limit(node, &bounds.lower), limit(node, &bounds.upper)) {
-            (None, None) => ANY,
-            (least, greatest) => (least.unwrap_or(0), greatest.unwrap_or(u32::MAX)),
-        });
+        return Some(
+            match (limit(file, node, &bounds.lower, Least), limit(file, node, &bounds.upper, Greatest)) {
+                (None, None) => ANY,
+                (least, greatest) => (least.unwrap_or(0), greatest.unwrap_or(u32::MAX)),
+            },
+        );
     }
     match file.dictionaries.get(&node.chunk) {
         Some((words, _)) => word_span(words, bounds, values).unwrap_or(Some(ANY)),
@@ -119,24 +130,29 @@ fn span(file: &CarbonFile, node: &ColumnNode, bounds: &Bounds, values: Option<&[
     }
 }
 
-/// A day or a time as it is stored.
-fn limit(node: &ColumnNode, limit: &Limit<Literal>) -> Option<u32> {
+/// A day or a time as it is stored: the least or the greatest that may leave as the limit.
+fn limit(file: &CarbonFile, node: &ColumnNode, limit: &Limit<Literal>, end: End) -> Option<u32> {
     let (Limit::Included(value) | Limit::Excluded(value)) = limit else { return None };
     let array = value.array();
+    let of = |(least, greatest): (i64, i64)| match end {
+        Least => least,
+        Greatest => greatest,
+    };
     let stored = match node.carbon_type {
         CarbonType::Date => {
-            i64::from(array.as_primitive_opt::<Date32Type>()?.value(0)).checked_add(DATE_BASE)?
+            let day = i64::from(array.as_primitive_opt::<Date32Type>()?.value(0));
+            of(file.calendar.stored_days(day)).checked_add(DATE_BASE)?
         }
         CarbonType::Timestamp => {
             let milliseconds = array.as_primitive_opt::<TimestampMillisecondType>()?.value(0);
-            milliseconds.div_euclid(1000).checked_add(TIME_BASE)?
+            of(file.calendar.stored_times(milliseconds)).div_euclid(1000).checked_add(TIME_BASE)?
         }
         _ => return None,
     };
     Some(u32::try_from(stored.max(0)).unwrap_or(u32::MAX))
 }
 
-/// The codes of the words inside bounds, and among values; `None` if words cannot be compared so.
+/// The codes of the entries inside bounds, and among values; `None` if entries cannot be compared so.
 fn word_span(words: &Words, bounds: &Bounds, values: Option<&[Literal]>) -> Option<Option<Span>> {
     let mut questions = Vec::new();
     match &bounds.lower {

@@ -168,7 +168,7 @@ impl BlockletReader<'_> {
     fn chunk(&self, column: usize) -> Result<&LegacyChunk> {
         let place = self.legacy.places.get(column);
         let chunk = place.and_then(|place| self.legacy.blocklets.get(self.number)?.get(*place));
-        chunk.ok_or_else(|| Error::invalid(format!("no chunk of column {column}")))
+        chunk.ok_or_else(|| Error::internal(format!("no chunk of column {column}")))
     }
 
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
@@ -187,7 +187,8 @@ impl BlockletReader<'_> {
         } else {
             let bytes = self.unpacked(chunk);
             bytes.and_then(|bytes| {
-                let rows = rows.ok_or_else(|| Error::invalid("a measure inside a nested column"))?;
+                let rows =
+                    rows.ok_or_else(|| Error::corrupt("dimensions inside a nested column", "a measure"))?;
                 measure::decode(node.carbon_type, &chunk.encoder_meta, &bytes, rows, self.nulls(chunk, rows)?)
             })
         };
@@ -235,7 +236,7 @@ impl BlockletReader<'_> {
                 Some(order) => through(&order, &stored)?,
                 None => stored,
             };
-            // Null is code 1; the first word says so too.
+            // Null is code 1; the first entry says so too.
             return words.values(words.keys(&stored)?.into());
         }
         let array: ArrayRef = match node.carbon_type {

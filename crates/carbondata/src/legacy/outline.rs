@@ -66,6 +66,7 @@ fn most_rows(bytes: u64) -> u64 {
 /// Opens the file that an outline describes.
 pub(crate) fn open_outlined(outline: &CarbonFile) -> Result<CarbonFile> {
     let mut file = open_legacy(Arc::clone(&outline.source), outline.limits.clone())?;
+    file.calendar = outline.calendar;
     let differs = |what: &str, expected: &dyn ToString, found: &dyn ToString| {
         let expected = format!("{} {what}, as the index says", expected.to_string());
         Err(Error::corrupt(expected, found.to_string()).at(file.name(), 0, "carbondata footer"))

@@ -19,7 +19,7 @@ pub struct ChunkHeader {
     pub page_offsets: Vec<i32>,
     /// Bytes of each page.
     pub page_lengths: Vec<i32>,
-    /// The words that the codes of all its pages stand for.
+    /// The entries that the codes of all its pages stand for.
     pub dictionary: Option<DictionaryChunk>,
 }
 
@@ -222,12 +222,12 @@ fn compression(reader: &mut Reader<'_>) -> Parsed<(Option<String>, i64)> {
     Ok((name, bytes))
 }
 
-/// The encoding of the words of a dictionary.
+/// The encoding of the entries of a dictionary.
 const DIRECT_COMPRESS: i32 = 6;
 /// What stands for a codec that has a name.
 const NAMED_CODEC: i32 = 1;
 
-/// `LocalDictionaryChunk`: the words of a column chunk.
+/// `LocalDictionaryChunk`: the entries of a column chunk.
 #[derive(Debug, Clone)]
 pub struct DictionaryChunk {
     /// What the encoding of the words needs to know.

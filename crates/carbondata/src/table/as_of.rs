@@ -11,17 +11,16 @@
 //! own clock. Segments that were cleaned away are known from `tablestatus.history`.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use arrow_array::TimestampMillisecondArray;
 use arrow_cast::display::array_value_to_string;
 use arrow_cast::parse::string_to_timestamp_nanos;
-use pilaster_core::{Error, Result};
+use pilaster_core::storage::Entry;
+use pilaster_core::{Error, Location, Result};
 
 use super::deletes::Deletes;
-use super::open::{FACT, open_path, sorted_names};
+use super::open::{FACT, names_if_there, open_file, sorted_names};
 use super::opener::SEGMENT_PART;
 use super::schema::TableSchema;
 use super::status::{SegmentFile, SegmentStatus, checked_id, checked_name, read_json};
@@ -42,7 +41,7 @@ pub(crate) struct Past {
 /// Everything that says when something was part of the table.
 #[derive(Debug)]
 pub(crate) struct History<'a> {
-    table: &'a Path,
+    table: &'a Location,
     schema: &'a TableSchema,
     segments: Vec<SegmentStatus>,
     /// By segment: stamps and names of its segment files, ascending.
@@ -99,16 +98,16 @@ fn shown(time: i64) -> String {
 }
 
 impl<'a> History<'a> {
-    pub fn read(table: &'a Path, schema: &'a TableSchema, segments: &[SegmentStatus]) -> Result<Self> {
-        let metadata = table.join("Metadata");
+    pub fn read(table: &'a Location, schema: &'a TableSchema, segments: &[SegmentStatus]) -> Result<Self> {
+        let metadata = table.child("Metadata");
         let mut all = segments.to_vec();
-        let history = metadata.join("tablestatus.history");
-        if history.is_file() {
-            let old: Vec<SegmentStatus> = read_json(&open_path(&history)?, HISTORY_PART)?;
+        let history = metadata.child("tablestatus.history");
+        if history.is_file()? {
+            let old: Vec<SegmentStatus> = read_json(&open_file(&history)?, HISTORY_PART)?;
             all.extend(old.into_iter().filter(|old| !segments.iter().any(|known| known.id == old.id)));
         }
         let mut forms: HashMap<String, Vec<(i64, String)>> = HashMap::new();
-        for name in sorted_names(&metadata.join("segments")).unwrap_or_default() {
+        for name in names_if_there(&metadata.child("segments"))?.unwrap_or_default() {
             let parts = name.strip_suffix(".segment").and_then(|stem| stem.split_once('_'));
             if let Some((id, stamp)) = parts.and_then(|(id, stamp)| Some((id, stamp.parse::<i64>().ok()?))) {
                 forms.entry(id.to_string()).or_default().push((stamp, name.clone()));
@@ -121,7 +120,7 @@ impl<'a> History<'a> {
     }
 
     /// The update status files that were committed.
-    fn find_updates(&self, metadata: &Path) -> Result<Vec<(i64, i64, String)>> {
+    fn find_updates(&self, metadata: &Location) -> Result<Vec<(i64, i64, String)>> {
         let stamp = |name: &str| name.strip_prefix(UPDATE_PREFIX).and_then(|stamp| stamp.parse::<i64>().ok());
         let named = self.segments.first().and_then(|segment| stamp(segment.update_status_file.as_deref()?));
         let changed = self.segments.iter().filter_map(|segment| time_of(segment.update_end.as_deref())).max();
@@ -194,8 +193,8 @@ impl<'a> History<'a> {
 
     /// The folders of a segment file that count: their place and the index files in them.
     fn folders(&self, name: &str) -> Result<Vec<(String, Vec<String>)>> {
-        let path = self.table.join("Metadata/segments").join(checked_name(name)?);
-        let file: SegmentFile = read_json(&open_path(&path)?, SEGMENT_PART)?;
+        let path = self.table.child("Metadata/segments").child(checked_name(name)?);
+        let file: SegmentFile = read_json(&open_file(&path)?, SEGMENT_PART)?;
         Ok(file
             .folders
             .into_iter()
@@ -209,18 +208,23 @@ impl<'a> History<'a> {
     /// Whether the index files of a segment are still there.
     fn is_there(&self, segment: &SegmentStatus, form: Option<&str>) -> Result<bool> {
         let Some(form) = form else {
-            let folder = self.table.join(FACT).join(format!("Segment_{}", checked_id(&segment.id)?));
+            let folder = self.table.child(FACT).child(format!("Segment_{}", checked_id(&segment.id)?));
             let is_index = |name: &String| name.contains(".carbonindex");
-            let has_index = sorted_names(&folder).is_ok_and(|names| names.iter().any(is_index));
-            return Ok(has_index || (segment.is_stream() && !folder.is_dir()));
+            let has_index = names_if_there(&folder)?.is_some_and(|names| names.iter().any(is_index));
+            return Ok(has_index || segment.is_stream());
         };
-        if !self.table.join("Metadata/segments").join(checked_name(form)?).is_file() {
+        if !self.table.child("Metadata/segments").child(checked_name(form)?).is_file()? {
             return Ok(false);
         }
-        Ok(self.folders(form)?.iter().all(|(place, names)| {
-            let folder = self.table.join(place.trim_start_matches('/'));
-            names.iter().all(|name| folder.join(name).is_file())
-        }))
+        for (place, names) in self.folders(form)? {
+            let folder = self.table.child(place.trim_start_matches('/'));
+            for name in names {
+                if !folder.child(name).is_file()? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// From when on all rows of a segment are there, and from when some.
@@ -232,12 +236,11 @@ impl<'a> History<'a> {
         let first = time_of(segment.load_start.as_deref()).or(end)?;
         // A stream notes no times; when its index was last written it had all its rows.
         let last = end.or_else(|| {
-            let folder = self.table.join(FACT).join(format!("Segment_{}", checked_id(&segment.id).ok()?));
-            let written = sorted_names(&folder).ok()?.into_iter().filter_map(|name| {
-                let modified = fs::metadata(folder.join(name)).ok()?.modified().ok()?;
-                i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
-            });
-            written.max()
+            let folder = self.table.child(FACT).child(format!("Segment_{}", checked_id(&segment.id).ok()?));
+            let written = |entry: Entry| {
+                i64::try_from(entry.modified()?.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+            };
+            folder.list().ok()?.into_iter().filter_map(written).max()
         });
         Some((last.unwrap_or(first), first))
     }
@@ -303,7 +306,7 @@ impl<'a> History<'a> {
     fn deletes_at(&self, time: i64) -> Result<Option<(Deletes, Option<i64>)>> {
         let next = self.updates.partition_point(|(from, _, _)| *from <= time);
         let next_time = self.updates.get(next).map(|(from, _, _)| *from);
-        let metadata = self.table.join("Metadata");
+        let metadata = self.table.child("Metadata");
         // Stamps that a later file still lists must be known to the one that counted.
         let mut later = Vec::new();
         for (_, _, name) in self.updates.get(next..).unwrap_or_default() {
@@ -373,7 +376,7 @@ impl<'a> History<'a> {
             None => "only the present state can be given".to_string(),
         };
         let message = format!("the table as of {} is not there: {reason}; {advice}", shown(time));
-        Error::invalid(message).at(&self.table.display().to_string(), 0, "")
+        Error::invalid(message).at(&self.table.to_string(), 0, "")
     }
 }
 

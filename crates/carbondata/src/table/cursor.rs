@@ -38,16 +38,14 @@ impl TableCursor {
     fn file_cursor(&mut self, number: usize, index: usize) -> Result<&mut PageCursor> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != number) {
             self.open = None;
-            let lost = || Error::invalid(format!("no file number {number}"));
+            let lost = || Error::internal(format!("no file number {number}"));
             let (part, known) = self.parts.get(number).ok_or_else(lost)?;
-            let wanted = self.wanted.intersect(&RowRanges::one(part.rows()));
-            let local: RowRanges =
-                wanted.as_slice().iter().map(|rows| shifted(rows, part.first_row)).collect();
+            let local = self.wanted.within(&part.rows());
             let physical = part.live.physical_ranges(&local);
             let cursor = PageCursor::new(Arc::clone(part.whole()?), index, physical, Arc::clone(known));
             self.open = Some((number, cursor));
         }
-        self.open.as_mut().map(|(_, cursor)| cursor).ok_or_else(|| Error::invalid("a cursor was lost"))
+        self.open.as_mut().map(|(_, cursor)| cursor).ok_or_else(|| Error::internal("a cursor was lost"))
     }
 
     fn read_form(
@@ -59,7 +57,7 @@ impl TableCursor {
         let mut row = rows.start;
         while row < rows.end {
             let Some((number, part)) = self.part_of(row) else {
-                return Err(Error::invalid(format!("no row {row} in the table")));
+                return Err(Error::internal(format!("no row {row} in the table")));
             };
             let end = rows.end.min(part.rows().end);
             let count = usize::try_from(end.saturating_sub(row)).unwrap_or(usize::MAX);
@@ -67,13 +65,13 @@ impl TableCursor {
                 Some(ColumnOrigin::File(index)) => {
                     let logical = shifted(&(row..end), part.first_row);
                     let Some(physical) = part.live.physical(&logical) else {
-                        return Err(Error::invalid("a row that was deleted"));
+                        return Err(Error::internal("a row that was deleted"));
                     };
                     let values = read(self.file_cursor(number, *index)?, physical.clone())?;
                     widened(part.without_deleted(values, &physical)?, &self.data_type)?
                 }
                 Some(ColumnOrigin::Constant(value)) => repeat(value, count)?,
-                None => return Err(Error::invalid(format!("no column number {}", self.column))),
+                None => return Err(Error::internal(format!("no column number {}", self.column))),
             };
             pieces.push(piece);
             row = end;

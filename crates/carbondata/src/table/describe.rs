@@ -53,7 +53,7 @@ fn segment_node(table: &CarbonTable, segment: &SegmentStatus) -> Result<Node> {
         .fact("modified", segment.modified.as_deref().unwrap_or_default())
         .fact("merged_into", segment.merged_into.as_deref().unwrap_or_default())
         .fact("rows", table.segment_rows(&segment.id));
-    for part in table.0.parts.iter().filter(|part| part.segment == segment.id) {
+    for part in table.0.parts_of(&segment.id) {
         let deleted = part.file.rows.saturating_sub(part.live.count());
         let child = describe::describe(part.whole()?)?.fact("deleted_rows", deleted);
         node.bytes = node.bytes.saturating_add(child.bytes);

@@ -1,22 +1,22 @@
 //! The dictionary of a column for the whole table, as releases before 2.0 keep it.
 //!
 //! ```text
-//! <column id>.dict       chunks of words, in the order of their codes; the first has code 1 and stands for null
-//! <column id>.dictmeta   a record per load that added words: how far the .dict file is committed
+//! <column id>.dict       chunks of entries, in the order of their codes; the first has code 1 and stands for null
+//! <column id>.dictmeta   a record per load that added entries: how far the .dict file is committed
 //! ```
 //!
-//! Words are texts whatever the type of the column. The order of words (`.sortindex`) is not needed to read.
+//! Entries are texts whatever the type of the column. The order of entries (`.sortindex`) is not needed to read.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StringArray};
 use arrow_cast::cast::cast;
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 use pilaster_encoding::thrift::{Reader, wire};
 
-use super::open::open_path;
+use super::lost::not_here;
+use super::open::open_file;
 use super::status::checked_name;
 use crate::file::ColumnNode;
 use crate::file::page::words::{Words, WordsRef};
@@ -29,16 +29,17 @@ const NULL_MARKER: &str = "@NU#LL$!";
 
 /// Reads the dictionary of a column from the folder `Metadata`.
 pub(crate) fn read_dictionary(
-    metadata: &Path,
+    metadata: &Location,
     column_id: &str,
     node: &ColumnNode,
     limits: &Limits,
 ) -> Result<WordsRef> {
-    let meta = open_path(&metadata.join(checked_name(&format!("{column_id}.dictmeta"))?))?;
+    let gone = |error| not_here(error, "the dictionary of a column");
+    let meta = open_file(&metadata.child(checked_name(&format!("{column_id}.dictmeta"))?)).map_err(gone)?;
     limits.metadata(meta.size()).at(meta.name(), 0, META_PART)?;
     let bytes = meta.read_at(0..meta.size())?;
     let committed = committed_bytes(&bytes).at(meta.name(), 0, META_PART)?;
-    let dict = open_path(&metadata.join(format!("{column_id}.dict")))?;
+    let dict = open_file(&metadata.child(format!("{column_id}.dict"))).map_err(gone)?;
     limits.metadata(committed).at(dict.name(), 0, DICT_PART)?;
     if committed > dict.size() {
         let error = Error::corrupt(format!("{committed} committed bytes"), dict.size());
@@ -57,17 +58,17 @@ pub(crate) enum Damaged {
     Words,
 }
 
-/// A dictionary of which the words or the meta file are damaged: all words up to the damage, and what is damaged.
+/// A dictionary of which the entries or the meta file are damaged: all entries up to the damage, and what is damaged.
 pub(crate) fn recover_dictionary(
-    metadata: &Path,
+    metadata: &Location,
     column_id: &str,
     node: &ColumnNode,
     limits: &Limits,
 ) -> Result<(WordsRef, Vec<(Damaged, Error)>)> {
     let mut damaged = Vec::new();
-    let dict = open_path(&metadata.join(checked_name(&format!("{column_id}.dict"))?))?;
-    let meta = metadata.join(format!("{column_id}.dictmeta"));
-    let committed = open_path(&meta).and_then(|meta| {
+    let dict = open_file(&metadata.child(checked_name(&format!("{column_id}.dict"))?))?;
+    let meta = metadata.child(format!("{column_id}.dictmeta"));
+    let committed = open_file(&meta).and_then(|meta| {
         limits.metadata(meta.size()).at(meta.name(), 0, META_PART)?;
         committed_bytes(&meta.read_at(0..meta.size())?).at(meta.name(), 0, META_PART)
     });
@@ -92,7 +93,7 @@ pub(crate) fn recover_dictionary(
     Ok((Arc::new(Words::of_table(array)?), damaged))
 }
 
-/// All words of the chunks before the first that cannot be parsed, and the words of that one before the damage.
+/// All entries of the chunks before the first that cannot be parsed, and the entries of that one before the damage.
 fn words_before_damage(bytes: &[u8]) -> (Vec<&str>, Option<pilaster_encoding::DecodeError>) {
     let mut reader = Reader::new(bytes);
     let mut words = Vec::new();
@@ -113,7 +114,7 @@ fn words_before_damage(bytes: &[u8]) -> (Vec<&str>, Option<pilaster_encoding::De
     (words, None)
 }
 
-/// Where the last load that was finished ends in the file of words.
+/// Where the last load that was finished ends in the file of entries.
 pub(crate) fn committed_bytes(bytes: &[u8]) -> Parsed<u64> {
     let mut reader = Reader::new(bytes);
     let mut committed = None;
@@ -132,7 +133,7 @@ pub(crate) fn committed_bytes(bytes: &[u8]) -> Parsed<u64> {
     required(committed, 0, "a record of a load")
 }
 
-/// All words, in the order of their codes.
+/// All entries, in the order of their codes.
 pub(crate) fn parse_words(bytes: &[u8]) -> Parsed<Vec<&str>> {
     let mut reader = Reader::new(bytes);
     let mut words = Vec::new();

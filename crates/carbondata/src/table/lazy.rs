@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use pilaster_core::source::open_source;
-use pilaster_core::{Error, Result, Source, SourceRef};
+use pilaster_core::{Error, Location, Result, Source, SourceRef};
+
+use super::open::open_file;
 
 /// What was read of the data files of a table, so far.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounts {
     pub files: AtomicU64,
+    /// Data files that planning has looked at, as often as it did.
+    pub planned: AtomicU64,
     pub bytes: AtomicU64,
 }
 
@@ -24,26 +27,28 @@ impl ReadCounts {
 /// A file whose size is known from its index.
 #[derive(Debug)]
 pub(crate) struct LazySource {
-    path: String,
+    place: Location,
+    name: String,
     size: u64,
     opened: OnceLock<SourceRef>,
     read: Arc<ReadCounts>,
 }
 
 impl LazySource {
-    pub fn new(path: String, size: u64, read: Arc<ReadCounts>) -> Self {
-        Self { path, size, opened: OnceLock::new(), read }
+    pub fn new(place: &Location, size: u64, read: Arc<ReadCounts>) -> Self {
+        let name = place.to_string();
+        Self { place: place.clone(), name, size, opened: OnceLock::new(), read }
     }
 
     fn open(&self) -> Result<&SourceRef> {
         if let Some(source) = self.opened.get() {
             return Ok(source);
         }
-        let source = open_source(&self.path)?;
+        let source = open_file(&self.place)?;
         if source.size() < self.size {
             let expected = format!("{} bytes, as the index says", self.size);
             return Err(Error::corrupt(expected, source.size()).at(
-                &self.path,
+                &self.name,
                 source.size(),
                 "carbondata file",
             ));
@@ -55,7 +60,7 @@ impl LazySource {
 
 impl Source for LazySource {
     fn name(&self) -> &str {
-        &self.path
+        &self.name
     }
 
     fn size(&self) -> u64 {

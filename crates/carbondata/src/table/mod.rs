@@ -17,6 +17,7 @@ mod cursor;
 mod deletes;
 mod describe;
 mod dictionary;
+mod find;
 mod lazy;
 mod live;
 mod lost;
@@ -27,17 +28,20 @@ mod options;
 mod part;
 mod reader;
 mod recovery;
+#[expect(clippy::disallowed_methods, reason = "tables are repaired on a disk")]
 mod repair;
 mod schema;
 mod secondary;
 mod status;
 mod values;
+#[expect(clippy::disallowed_methods, reason = "tables are written to a disk")]
 mod write;
 
 pub use as_of::shown_time;
+pub use find::{TablesBelow, find_tables, has_tables};
 pub use opener::ForeignSegment;
 pub use options::{CarbonTableOptions, OutsideFolders};
-pub use reader::{CarbonTable, find_tables, has_metadata, is_table};
+pub use reader::{CarbonTable, has_metadata, is_table};
 pub use repair::{RebuiltFile, TableRepair, repair};
 pub use schema::{SchemaChange, TableSchema};
 pub use secondary::{IndexKind, SecondaryIndex};

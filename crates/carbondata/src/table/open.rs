@@ -1,16 +1,15 @@
 //! From a table's folder to its segments: what is part of it, now or at an earlier time.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::source::open_source;
-use pilaster_core::{Error, Result, SourceRef};
+use pilaster_core::storage::{Entry, is_not_found};
+use pilaster_core::{Absence, Error, Location, Result, SourceRef};
 
 use super::as_of::{History, Past};
 use super::deletes::Deletes;
 use super::lazy::ReadCounts;
-use super::lost::{self, Broken, Lost, is_lost};
+use super::lost::{self, Broken, Lost, is_lost, not_here};
 use super::opener::{ForeignSegment, Opener, read_indexes};
 use super::options::CarbonTableOptions;
 use super::part::Part;
@@ -37,52 +36,99 @@ pub(crate) struct OpenedTable {
     pub read: Arc<ReadCounts>,
     /// What was worked around.
     pub broken: Vec<Broken>,
+    /// What the metadata names and is not here.
+    pub absences: Vec<(String, Absence)>,
+    /// What could not be read, if that was gone over.
+    pub unread: Vec<Error>,
 }
 
-pub(crate) fn open_path(path: &Path) -> Result<SourceRef> {
-    open_source(&path.display().to_string())
-}
-
-/// What a folder holds, by name.
-pub(crate) fn sorted_names(folder: &Path) -> Result<Vec<String>> {
-    let name = folder.display().to_string();
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).at(&name, 0, "")? {
-        if let Ok(text) = entry.at(&name, 0, "")?.file_name().into_string() {
-            names.push(text);
-        }
+/// Opens a file of a table. A folder, a pipe or a device in its place is damage of the table, and is not opened: what is read of the
+/// others stays readable.
+pub(crate) fn open_file(file: &Location) -> Result<SourceRef> {
+    if file.entry()?.is_some_and(|found| !found.is_file()) {
+        return Err(file.blame(Error::corrupt("a file", "a folder, a pipe or a device")));
     }
-    names.sort();
-    Ok(names)
+    file.open()
+}
+
+/// What a folder holds, by name. Names of CarbonData are text: what is called otherwise is none of its files.
+pub(crate) fn sorted_names(folder: &Location) -> Result<Vec<String>> {
+    let text = |entry: Entry| entry.name().to_str().map(str::to_string);
+    Ok(folder.list()?.into_iter().filter_map(text).collect())
+}
+
+/// What a folder holds, by name; `None` if there is no such folder. One that cannot be listed is an error.
+pub(crate) fn names_if_there(folder: &Location) -> Result<Option<Vec<String>>> {
+    match sorted_names(folder) {
+        Err(error) if is_not_found(&error) => Ok(None),
+        names => names.map(Some),
+    }
 }
 
 /// The schema file of a table: `schema`, or the last of `schema_<n>`.
-pub(crate) fn schema_path(table: &Path) -> Option<PathBuf> {
-    let metadata = table.join("Metadata");
-    let plain = metadata.join("schema");
-    if plain.is_file() {
-        return Some(plain);
+pub(crate) fn schema_path(table: &Location) -> Result<Option<Location>> {
+    let metadata = table.child("Metadata");
+    let plain = metadata.child("schema");
+    if plain.is_file()? {
+        return Ok(Some(plain));
     }
-    let names = sorted_names(&metadata).ok()?;
+    let names = names_if_there(&metadata)?.unwrap_or_default();
     let number = |name: &String| name.strip_prefix("schema_").and_then(|rest| rest.parse::<u64>().ok());
-    let last = names.into_iter().filter(|name| number(name).is_some()).max_by_key(number)?;
-    Some(metadata.join(last))
+    let last = names.into_iter().filter(|name| number(name).is_some()).max_by_key(number);
+    Ok(last.map(|last| metadata.child(last)))
 }
 
 /// What is part of the table now.
-fn present(folder: &Path, segments: &[SegmentStatus], recovery: &mut Recovery<'_>) -> Result<Past> {
+fn present(
+    folder: &Location,
+    segments: &[SegmentStatus],
+    recovery: &mut Recovery<'_>,
+    wrong: Option<Error>,
+) -> Result<Past> {
     // Only the first segment names the file that counts.
     let named = segments.first().and_then(|segment| segment.update_status_file.as_deref());
-    let deletes = match named.filter(|name| !name.is_empty()) {
+    let named = named.filter(|name| !name.is_empty());
+    let newest = match named.is_none()
+        && segments.iter().any(|segment| segment.is_readable() && segment.was_touched())
+    {
+        true => newest_update_status(folder)?,
+        false => None,
+    };
+    let deletes = match named {
         Some(name) => {
-            let read = checked_name(name).and_then(|name| Deletes::read(&folder.join("Metadata"), name));
+            let read = match wrong {
+                Some(error) => Err(error),
+                None => {
+                    let read =
+                        checked_name(name).and_then(|name| Deletes::read(&folder.child("Metadata"), name));
+                    read.map_err(|error| not_here(error, "the update status that tablestatus names"))
+                }
+            };
             let lost = Lost::UpdateStatus { name: name.to_string() };
             recovery.instead(read, lost, || Ok(Deletes::every_delta()))?
         }
-        None => Deletes::default(),
+        // Rows were deleted and the files that say so are here, but nothing names the one that counts.
+        None => match newest {
+            Some(newest) => {
+                let error = Error::corrupt("the name of an update status in the first entry", "none");
+                let lost = Lost::UpdateStatus { name: newest.clone() };
+                let read = || {
+                    Deletes::read(&folder.child("Metadata"), &newest).or_else(|_| Ok(Deletes::every_delta()))
+                };
+                recovery.instead(Err(error), lost, read)?
+            }
+            None => Deletes::default(),
+        },
     };
     let segments = segments.iter().filter(|segment| segment.is_readable()).cloned().collect();
     Ok(Past { segments, deletes, next_deletes: None })
+}
+
+/// The newest update status that lies beside the others, whether it counts or not.
+fn newest_update_status(folder: &Location) -> Result<Option<String>> {
+    let names = names_if_there(&folder.child("Metadata"))?.unwrap_or_default();
+    let all = names.into_iter().filter(|name| name.starts_with("tableupdatestatus-"));
+    Ok(all.max_by_key(|name| (name.len(), name.clone())))
 }
 
 fn refuse_unknown(wanted: Option<&[String]>, readable: &[SegmentStatus]) -> Result<()> {
@@ -96,12 +142,12 @@ fn refuse_unknown(wanted: Option<&[String]>, readable: &[SegmentStatus]) -> Resu
     Ok(())
 }
 
-fn read_schema(folder: &Path, options: &CarbonTableOptions) -> Result<(TableSchema, Vec<ColumnNode>)> {
+fn read_schema(folder: &Location, options: &CarbonTableOptions) -> Result<(TableSchema, Vec<ColumnNode>)> {
     let missing = || {
-        let name = folder.display().to_string();
+        let name = folder.to_string();
         Error::corrupt("a schema file in Metadata", "none").at(&name, 0, SCHEMA_PART)
     };
-    let source = open_path(&schema_path(folder).ok_or_else(missing)?)?;
+    let source = open_file(&schema_path(folder)?.ok_or_else(missing)?)?;
     let mut schema = TableSchema::open(&source, &options.limits)?;
     if let Some(time) = options.as_of {
         schema.columns = schema.columns_at(time);
@@ -111,15 +157,37 @@ fn read_schema(folder: &Path, options: &CarbonTableOptions) -> Result<(TableSche
 }
 
 /// Opens the table in `folder`, which has a folder of metadata.
-pub(crate) fn open_table(folder: &Path, options: &CarbonTableOptions) -> Result<OpenedTable> {
+pub(crate) fn open_table(folder: &Location, options: &CarbonTableOptions) -> Result<OpenedTable> {
+    match open_with_deletes(folder, options, None)? {
+        Ok(opened) => Ok(opened),
+        Err(wrong) if options.recovers => match open_with_deletes(folder, options, Some(wrong))? {
+            Ok(opened) => Ok(opened),
+            Err(wrong) => Err(wrong),
+        },
+        Err(wrong) => Err(wrong),
+    }
+}
+
+/// Opens a table; or what is wrong with its update status, which the data files show. If that is known already, every delta file counts.
+fn open_with_deletes(
+    folder: &Location,
+    options: &CarbonTableOptions,
+    wrong: Option<Error>,
+) -> Result<Result<OpenedTable>> {
     let mut recovery = Recovery::new(folder, options);
     let (schema, columns) = recovery.instead(read_schema(folder, options), Lost::Schema, || {
         let schema = lost::schema(folder, &options.limits)?;
         let columns = column_trees(&schema.columns, options.limits.depth)?;
         Ok((schema, columns))
     })?;
-    let status = folder.join("Metadata/tablestatus").display().to_string();
-    let read = open_path(Path::new(&status)).and_then(|source| read_json(&source, STATUS_PART));
+    let status_file = folder.child("Metadata").child("tablestatus");
+    let status = status_file.to_string();
+    let read = open_file(&status_file).and_then(|source| read_json(&source, STATUS_PART));
+    let read = read.map_err(|error| not_here(error, "the list of the table's segments"));
+    let read = read.and_then(|segments: Vec<SegmentStatus>| {
+        segments.iter().try_for_each(SegmentStatus::check_status).at(&status, 0, STATUS_PART)?;
+        Ok(segments)
+    });
     let mut has_status = true;
     let mut segments: Vec<SegmentStatus> = recovery.instead(read, Lost::Status, || {
         has_status = false;
@@ -131,7 +199,7 @@ pub(crate) fn open_table(folder: &Path, options: &CarbonTableOptions) -> Result<
             segments.clone_from(&past.segments);
             past
         }
-        None => present(folder, &segments, &mut recovery).at(&status, 0, STATUS_PART)?,
+        None => present(folder, &segments, &mut recovery, wrong).at(&status, 0, STATUS_PART)?,
     };
     if !has_status {
         past.deletes = recovery.newest_deletes()?;
@@ -144,17 +212,24 @@ pub(crate) fn open_table(folder: &Path, options: &CarbonTableOptions) -> Result<
     for segment in &past.segments {
         let is_wanted = options.segments.as_ref().is_none_or(|wanted| wanted.contains(&segment.id));
         if is_wanted || !has_status {
-            opener.segment(segment).at(&status, 0, STATUS_PART)?;
+            match opener.segment(segment).at(&status, 0, STATUS_PART) {
+                Err(error) if options.goes_over_unread && !is_lost(&error) => opener.unread.push(error),
+                done => done?,
+            }
         }
     }
+    if let Some(wrong) = opener.wrong_deletes()? {
+        return Ok(Err(wrong));
+    }
+    opener.note_unproven();
     if !has_status {
         opener.drop_compacted(&mut segments)?;
     }
-    Ok(opener.finish(segments))
+    Ok(Ok(opener.finish(segments)))
 }
 
 /// Opens a folder of data files without a table's metadata, as the SDK writes them.
-pub(crate) fn open_bare(folder: &Path, options: &CarbonTableOptions) -> Result<OpenedTable> {
+pub(crate) fn open_bare(folder: &Location, options: &CarbonTableOptions) -> Result<OpenedTable> {
     let names = sorted_names(folder)?;
     let limits = &options.limits;
     let indexes = match read_indexes(folder, names.iter().map(String::as_str), limits) {
@@ -163,24 +238,35 @@ pub(crate) fn open_bare(folder: &Path, options: &CarbonTableOptions) -> Result<O
         indexes => indexes?,
     };
     let mut opener = Opener::new(folder, options, TableSchema::default(), Vec::new());
+    let mut unnamed: Vec<&String> = names.iter().filter(|name| name.ends_with(".carbondata")).collect();
     if let Some(first) = indexes.first() {
         opener.schema.columns.clone_from(&first.header.columns);
         opener.columns = column_trees(&opener.schema.columns, limits.depth)?;
+        if options.recovers {
+            opener.recover_folder("", folder, &names, &[])?;
+            return Ok(opener.finish(Vec::new()));
+        }
         opener.add_indexes("", folder, &indexes, &[])?;
-    } else {
-        for name in names.iter().filter(|name| name.ends_with(".carbondata")) {
-            let Some(file) = opener.data_file(&folder.join(name))? else { continue };
-            file.refuse_missing_dictionaries()?;
-            if opener.columns.is_empty() {
-                opener.schema.columns.clone_from(&file.header.columns);
-                opener.columns.clone_from(&file.columns);
+        unnamed.retain(|name| !opener.is_named("", name));
+        if !options.recovers {
+            for name in std::mem::take(&mut unnamed) {
+                opener.absent_of("", &folder.child(name), "the index file of this data file", None);
             }
-            opener.add_file("", file, Vec::new(), &[])?;
         }
     }
-    if opener.parts.is_empty() {
+    for name in unnamed {
+        let place = folder.child(name);
+        let Some(file) = opener.data_file(&place)? else { continue };
+        file.refuse_missing_dictionaries()?;
+        if opener.columns.is_empty() {
+            opener.schema.columns.clone_from(&file.header.columns);
+            opener.columns.clone_from(&file.columns);
+        }
+        opener.add_file("", &place, file, Vec::new(), &[])?;
+    }
+    if opener.parts.is_empty() && opener.absences.is_empty() {
         let error = Error::corrupt("data files or index files", "none");
-        return Err(error.at(&folder.display().to_string(), 0, ""));
+        return Err(error.at(&folder.to_string(), 0, ""));
     }
     Ok(opener.finish(Vec::new()))
 }

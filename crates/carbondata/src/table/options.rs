@@ -1,8 +1,10 @@
 //! How a table is opened.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
+
+use crate::file::Calendar;
 
 /// How to open a table.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +15,8 @@ pub struct CarbonTableOptions {
     pub(super) outside: OutsideFolders,
     pub(super) leaves_out_foreign: bool,
     pub(super) recovers: bool,
+    pub(super) goes_over_unread: bool,
+    pub(super) calendar: Calendar,
 }
 
 impl CarbonTableOptions {
@@ -20,6 +24,13 @@ impl CarbonTableOptions {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Which days and times numbers before 1582-10-15 are given as.
+    #[must_use]
+    pub fn with_calendar(mut self, calendar: Calendar) -> Self {
+        self.calendar = calendar;
         self
     }
 
@@ -52,6 +63,14 @@ impl CarbonTableOptions {
         self
     }
 
+    /// Whether opening goes on over segments that the system does not let us read (permission, I/O): they are left out, and
+    /// [`super::CarbonTable::unread`] says which. They are errors otherwise.
+    #[must_use]
+    pub fn with_unread_left_out(mut self, goes_on: bool) -> Self {
+        self.goes_over_unread = goes_on;
+        self
+    }
+
     /// Whether metadata and index files that are lost or damaged are worked around: what they said is derived from the data
     /// and from each other, as far as it can be. What was worked around is in [`pilaster_core::Dataset::findings`]; scans should
     /// skip damage. Footers of all data files are read.
@@ -67,7 +86,7 @@ impl CarbonTableOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutsideFolders {
     is_allowed: bool,
-    moved: Vec<(String, PathBuf)>,
+    moved: Vec<(String, Location)>,
 }
 
 impl OutsideFolders {
@@ -80,19 +99,19 @@ impl OutsideFolders {
 
     /// What the metadata calls `from` (`hdfs://server/added`) is the folder `to`; so is what lies in it.
     #[must_use]
-    pub fn with_moved(mut self, from: impl Into<String>, to: impl Into<PathBuf>) -> Self {
+    pub fn with_moved(mut self, from: impl Into<String>, to: impl Into<Location>) -> Self {
         self.moved.push((from.into(), to.into()));
         self
     }
 
     /// The folder that metadata calls `location`.
-    pub(crate) fn find(&self, location: &str) -> Result<PathBuf> {
+    pub(crate) fn find(&self, location: &str) -> Result<Location> {
         for (from, to) in &self.moved {
             let from = from.trim_end_matches('/');
             if let Some(rest) =
                 location.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))
             {
-                return Ok(to.join(inside(rest)?));
+                return Ok(to.child(inside(rest)?));
             }
         }
         if !self.is_allowed {
@@ -101,13 +120,12 @@ impl OutsideFolders {
             )));
         }
         let local = location.strip_prefix("file:").unwrap_or(location);
-        let path = Path::new(local.trim_start_matches('/'));
         if local.contains("://") || !local.starts_with('/') {
             return Err(Error::unsupported(format!(
                 "a segment in {location:?}, which is no local folder: copy it, and say where it is now"
             )));
         }
-        Ok(Path::new("/").join(inside(&path.display().to_string())?))
+        Ok(Location::local("/").child(inside(local)?))
     }
 }
 
@@ -128,16 +146,16 @@ mod tests {
     fn folders_outside_are_refused_moved_or_allowed() {
         let refused = OutsideFolders::default();
         assert!(refused.find("/data/added").unwrap_err().to_string().contains("allow it"));
-        let moved = refused.with_moved("hdfs://server/data/", "/copy");
-        assert_eq!(moved.find("hdfs://server/data/added/x").unwrap(), Path::new("/copy/added/x"));
-        assert_eq!(moved.find("hdfs://server/data").unwrap(), Path::new("/copy"));
+        let moved = refused.with_moved("hdfs://server/data/", Path::new("/copy"));
+        assert_eq!(moved.find("hdfs://server/data/added/x").unwrap().path(), Path::new("/copy/added/x"));
+        assert_eq!(moved.find("hdfs://server/data").unwrap().path(), Path::new("/copy"));
         for bad in ["hdfs://server/database", "hdfs://server/data/../x", "/data"] {
             assert!(moved.find(bad).is_err(), "{bad}");
         }
         let allowed = moved.with_allowed(true);
-        assert_eq!(allowed.find("/data/added").unwrap(), Path::new("/data/added"));
-        assert_eq!(allowed.find("file:/data/added").unwrap(), Path::new("/data/added"));
-        assert_eq!(allowed.find("file:///data/added").unwrap(), Path::new("/data/added"));
+        assert_eq!(allowed.find("/data/added").unwrap().path(), Path::new("/data/added"));
+        assert_eq!(allowed.find("file:/data/added").unwrap().path(), Path::new("/data/added"));
+        assert_eq!(allowed.find("file:///data/added").unwrap().path(), Path::new("/data/added"));
         for bad in ["s3a://bucket/x", "data/added", "/data/../etc"] {
             assert!(allowed.find(bad).is_err(), "{bad}");
         }

@@ -8,13 +8,14 @@ use arrow_buffer::BooleanBuffer;
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Schema};
 use pilaster_core::predicate::ZoneStatistics;
-use pilaster_core::{CompareOp, Literal, Result};
+use pilaster_core::{CompareOp, Literal, Location, Result};
 
 use super::live::Live;
 use super::values::repeat;
 use crate::file::ColumnNode;
 use crate::file::layout::CarbonFile;
 use crate::legacy::{USUAL_BLOCKLET_ROWS, open_outlined};
+use crate::messages::StreamRecord;
 
 /// What is smaller is not worth a stretch of its own.
 const LEAST_STRETCH_BYTES: u64 = 1 << 10;
@@ -34,6 +35,8 @@ pub(crate) enum ColumnOrigin {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub segment: String,
+    /// Where the file is.
+    pub place: Location,
     /// What its index says of it, which of versions 1 and 2 is not all that a scan needs.
     pub file: Arc<CarbonFile>,
     /// The file opened, of versions 1 and 2.
@@ -41,6 +44,8 @@ pub(crate) struct Part {
     pub live: Live,
     /// One per column of the table.
     pub origins: Vec<ColumnOrigin>,
+    /// What the index says of a stream.
+    pub record: Option<StreamRecord>,
     /// The bucket all its rows are in, where that follows from the hash that buckets are pruned by.
     pub bucket: Option<u32>,
     /// Position of its first row in the table.
@@ -62,6 +67,12 @@ impl Part {
         }
         let file = Arc::new(open_outlined(&self.file)?);
         Ok(self.opened.get_or_init(|| file))
+    }
+
+    /// Whether the system lets us read the file, asked by its first byte; an empty one has none.
+    pub fn first_byte(&self) -> Result<()> {
+        let source = &self.file.source;
+        source.read_at(0..source.size().min(1)).map(drop)
     }
 
     /// Stretches of physical rows that may be read on their own: blocklets, where the index knows them.
@@ -114,6 +125,21 @@ fn outlined_stretches(rows: u64, bytes: u64) -> Vec<(Range<u64>, u64)> {
     let starts = (0..rows.div_ceil(step)).map(|number| number.saturating_mul(step));
     let parts = starts.map(|first| first..first.saturating_add(step).min(rows));
     parts.map(|part| (part.clone(), share(&part))).collect()
+}
+
+/// Whether a column of this type may have been made one of the other: integers, floats and decimals become wider, and what is nested may
+/// have changed inside.
+pub(crate) fn may_become(from: &DataType, to: &DataType) -> bool {
+    let integer =
+        |data_type: &DataType| data_type.is_integer().then(|| data_type.primitive_width()).flatten();
+    match (from, to) {
+        _ if from == to || (from.is_nested() && to.is_nested()) => true,
+        (DataType::Decimal128(precision, scale), DataType::Decimal128(wider, finer)) => {
+            wider >= precision && finer >= scale
+        }
+        (DataType::Float32, DataType::Float64) => true,
+        _ => integer(from).zip(integer(to)).is_some_and(|(from, to)| from <= to),
+    }
 }
 
 /// Values of a file as values of the table, whose type may have been widened since.

@@ -1,8 +1,8 @@
 //! A table as a dataset.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
@@ -10,19 +10,20 @@ use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Literal, LossLog, OnDamage, Partition, Progress, Result, RowRanges,
-    Scan, ScanRequest, Split, VerifyDepth, VerifyReport,
+    Absence, BatchReader, Dataset, Error, Limits, Literal, Location, LossLog, OnDamage, Partition, Progress,
+    Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
 use super::buckets::Buckets;
 use super::cursor::{PlannedParts, TableCursor};
 use super::describe::{describe_table, statistics_of_table};
 use super::lazy::ReadCounts;
-use super::lost::Broken;
-use super::open::{OpenedTable, open_bare, open_path, open_table, schema_path, sorted_names};
+use super::lost::{Broken, has_segments, is_lost};
+use super::open::{OpenedTable, open_bare, open_file, open_table, schema_path, sorted_names};
 use super::opener::ForeignSegment;
 pub use super::options::CarbonTableOptions;
 use super::part::{ColumnOrigin, Part};
+use super::recovery::fault_of;
 use super::repair::check_sort_indexes;
 use super::schema::TableSchema;
 use super::secondary::{self, SecondaryIndex};
@@ -42,15 +43,20 @@ pub struct CarbonTable(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) name: String,
-    folder: PathBuf,
+    folder: Location,
     pub(super) has_metadata: bool,
     pub(super) schema: SchemaRef,
     pub(super) table: TableSchema,
     pub(super) segments: Vec<SegmentStatus>,
     pub(super) parts: Vec<Arc<Part>>,
+    /// The places of the parts of each segment.
+    places: HashMap<String, Vec<usize>>,
+    splits: OnceLock<Vec<Split>>,
     foreign: Vec<ForeignSegment>,
     read: Arc<ReadCounts>,
     broken: Vec<Broken>,
+    absences: Vec<(String, Absence)>,
+    unread: Vec<Error>,
 }
 
 impl Inner {
@@ -60,48 +66,64 @@ impl Inner {
         let columns: Option<Vec<_>> = columns.iter().map(|name| self.schema.index_of(name).ok()).collect();
         Buckets::matching(&columns?, count, bound)
     }
+
+    /// The parts of a segment.
+    pub(super) fn parts_of<'a>(&'a self, segment: &str) -> impl Iterator<Item = &'a Arc<Part>> + use<'a> {
+        let places = self.places.get(segment).map(Vec::as_slice).unwrap_or_default();
+        places.iter().filter_map(|place| self.parts.get(*place))
+    }
+
+    /// The parts from the first to the last that some of `wanted` lie in. A split has few of them, however many there are.
+    fn parts_around(&self, wanted: &RowRanges) -> &[Arc<Part>] {
+        let ([first, ..], [.., last]) = (wanted.as_slice(), wanted.as_slice()) else { return &[] };
+        let from = self.parts.partition_point(|part| part.rows().end <= first.start);
+        let to = self.parts.partition_point(|part| part.rows().start < last.end);
+        self.parts.get(from..to).unwrap_or_default()
+    }
+
+    fn splits(&self) -> &[Split] {
+        self.splits.get_or_init(|| {
+            let mut splits = Vec::new();
+            for part in &self.parts {
+                for (rows, bytes) in part.stretches() {
+                    let rows = part.live.logical(&rows);
+                    let start = rows.start.saturating_add(part.first_row);
+                    let rows = start..rows.end.saturating_add(part.first_row);
+                    splits.push(Split { rows: Some(rows), bytes });
+                }
+            }
+            splits
+        })
+    }
 }
 
-/// Whether a folder has the metadata of a table, or some of it.
-pub fn has_metadata(folder: &Path) -> bool {
-    let metadata = folder.join("Metadata");
-    schema_path(folder).is_some()
-        || metadata.join("tablestatus").is_file()
-        || metadata.join("segments").is_dir()
+/// Whether a folder has the metadata of a table, or some of it, or lost all of it: segments lie there as only tables have them.
+///
+/// # Errors
+/// If nothing of it was found, and not all that may be it can be looked at.
+pub fn has_metadata(folder: impl Into<Location>) -> Result<bool> {
+    let folder = &folder.into();
+    let metadata = folder.child("Metadata");
+    // What cannot be looked at in there may be metadata: whoever opens it is told why it cannot be.
+    let or_unknown = |found: Result<bool>| found.unwrap_or(true);
+    let has_some = metadata.entry()?.is_some()
+        && (or_unknown(schema_path(folder).map(|path| path.is_some()))
+            || or_unknown(metadata.child("tablestatus").is_file())
+            || or_unknown(metadata.child("segments").is_folder()));
+    Ok(has_some || has_segments(folder)?)
 }
 
 /// Whether a folder is a table: it has metadata, or data files of its own.
-pub fn is_table(folder: &Path) -> bool {
-    if has_metadata(folder) {
-        return true;
-    }
-    let is_data = |name: &String| name.ends_with(".carbondata") || name.ends_with(".carbonindex");
-    sorted_names(folder).is_ok_and(|names| names.iter().any(is_data))
-}
-
-/// The tables below a store's folder, by their path in it: `db/table` or `table`.
 ///
 /// # Errors
-/// If the folder cannot be listed.
-pub fn find_tables(store: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let mut tables = Vec::new();
-    for name in sorted_names(store)? {
-        let folder = store.join(&name);
-        if !folder.is_dir() {
-            continue;
-        }
-        if has_metadata(&folder) {
-            tables.push((name, folder));
-            continue;
-        }
-        for inner in sorted_names(&folder)? {
-            let path = folder.join(&inner);
-            if path.is_dir() && has_metadata(&path) {
-                tables.push((format!("{name}/{inner}"), path));
-            }
-        }
+/// If it is not known to be one, and cannot be looked into.
+pub fn is_table(folder: impl Into<Location>) -> Result<bool> {
+    let folder = &folder.into();
+    if has_metadata(folder)? {
+        return Ok(true);
     }
-    Ok(tables)
+    let is_data = |name: &String| name.ends_with(".carbondata") || name.ends_with(".carbonindex");
+    Ok(folder.is_folder()? && sorted_names(folder)?.iter().any(is_data))
 }
 
 impl CarbonTable {
@@ -109,30 +131,40 @@ impl CarbonTable {
     ///
     /// # Errors
     /// If its metadata or index files are missing or damaged, or a segment is in a form that cannot be read.
-    pub fn open(folder: &Path, options: &CarbonTableOptions) -> Result<Self> {
-        let has_metadata = has_metadata(folder);
+    pub fn open(folder: impl Into<Location>, options: &CarbonTableOptions) -> Result<Self> {
+        let folder = &folder.into();
+        let has_metadata = has_metadata(folder)?;
         let opened = if has_metadata {
             open_table(folder, options)?
         } else if options.segments.is_some() {
-            return Err(Error::invalid("has no segments").at(&folder.display().to_string(), 0, ""));
+            return Err(Error::invalid("has no segments").at(&folder.to_string(), 0, ""));
         } else if options.as_of.is_some() {
-            return Err(Error::invalid("knows no earlier state").at(&folder.display().to_string(), 0, ""));
+            return Err(Error::invalid("knows no earlier state").at(&folder.to_string(), 0, ""));
         } else {
             open_bare(folder, options)?
         };
-        let OpenedTable { schema: table, columns, segments, parts, foreign, read, broken } = opened;
+        let OpenedTable { schema: table, columns, segments, parts, foreign, read, broken, absences, unread } =
+            opened;
         let fields: Vec<_> = columns.iter().map(|column| Arc::clone(&column.field)).collect();
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, part) in parts.iter().enumerate() {
+            places.entry(part.segment.clone()).or_default().push(place);
+        }
         Ok(Self(Arc::new(Inner {
-            name: folder.display().to_string(),
-            folder: folder.to_path_buf(),
+            name: folder.to_string(),
+            folder: folder.clone(),
             has_metadata,
             schema: Arc::new(Schema::new(fields)),
             table,
             segments,
             parts: parts.into_iter().map(Arc::new).collect(),
+            places,
+            splits: OnceLock::new(),
             foreign,
             read,
             broken,
+            absences,
+            unread,
         })))
     }
 
@@ -151,15 +183,24 @@ impl CarbonTable {
         &self.0.foreign
     }
 
+    /// What could not be read and was left out, if the options allow that.
+    pub fn unread(&self) -> &[Error] {
+        &self.0.unread
+    }
+
+    /// What of a segment is not here.
+    pub fn absences_of(&self, id: &str) -> Vec<&Absence> {
+        self.0.absences.iter().filter(|(segment, _)| segment == id).map(|(_, absence)| absence).collect()
+    }
+
     /// How many rows of a segment are part of the table.
     pub fn segment_rows(&self, id: &str) -> u64 {
-        let parts = self.0.parts.iter().filter(|part| part.segment == id);
-        parts.fold(0, |rows, part| rows.saturating_add(part.live.count()))
+        self.0.parts_of(id).fold(0, |rows, part| rows.saturating_add(part.live.count()))
     }
 
     /// Bytes of the data files of a segment that are part of the table.
     pub fn segment_bytes(&self, id: &str) -> u64 {
-        self.0.parts.iter().filter(|part| part.segment == id).map(|part| part.file.source.size()).sum()
+        self.0.parts_of(id).map(|part| part.file.source.size()).sum()
     }
 
     /// Indexes and views of the table, which never change what a scan gives.
@@ -176,6 +217,12 @@ impl CarbonTable {
         (read.files.load(Ordering::Relaxed), read.bytes.load(Ordering::Relaxed))
     }
 
+    /// How many data files the planning of scans has looked at since the table was opened. For tests of what planning costs.
+    #[doc(hidden)]
+    pub fn parts_planned(&self) -> u64 {
+        self.0.read.planned.load(Ordering::Relaxed)
+    }
+
     pub(super) fn rows(&self) -> u64 {
         self.0.parts.last().map_or(0, |part| part.rows().end)
     }
@@ -183,30 +230,24 @@ impl CarbonTable {
     /// The files of a scan and the rows of `wanted` that may match.
     fn plan(&self, request: &ScanRequest, wanted: RowRanges) -> Result<(PlannedParts, RowRanges)> {
         let inner = &*self.0;
+        let around = inner.parts_around(&wanted);
+        inner.read.planned.fetch_add(around.len() as u64, Ordering::Relaxed);
         let Some(predicate) = &request.predicate else {
-            let parts = inner.parts.iter().map(|part| (Arc::clone(part), Arc::new(KnownChunks::new())));
+            let parts = around.iter().map(|part| (Arc::clone(part), Arc::new(KnownChunks::new())));
             return Ok((Arc::new(parts.collect()), wanted));
         };
         let bound = predicate.bind(&inner.schema)?;
         let names = predicate.columns();
         let columns: Vec<_> = names.into_iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
         let buckets = inner.buckets(&bound);
-        let mut planned = Vec::with_capacity(inner.parts.len());
+        let mut planned = Vec::with_capacity(around.len());
         let mut kept = Vec::new();
-        for part in &inner.parts {
-            let local: RowRanges = wanted
-                .intersect(&RowRanges::one(part.rows()))
-                .as_slice()
-                .iter()
-                .map(|rows| {
-                    rows.start.saturating_sub(part.first_row)..rows.end.saturating_sub(part.first_row)
-                })
-                .collect();
+        for part in around {
+            let local = wanted.within(&part.rows());
             let mut physical = part.live.physical_ranges(&local);
             if buckets.as_ref().is_some_and(|buckets| !part.may_be_in(buckets)) {
                 physical = RowRanges::none();
             }
-            // Each split is planned by itself, and most parts have nothing of it.
             if physical.is_empty() {
                 planned.push((Arc::clone(part), Arc::new(KnownChunks::new())));
                 continue;
@@ -234,9 +275,7 @@ impl CarbonTable {
                 (may, known) = narrowed(file, &may);
             }
             let logical = part.live.logical_ranges(&may).intersect(&local);
-            kept.extend(logical.as_slice().iter().map(|rows| {
-                rows.start.saturating_add(part.first_row)..rows.end.saturating_add(part.first_row)
-            }));
+            kept.extend(logical.moved(part.first_row).as_slice().iter().cloned());
             planned.push((Arc::clone(part), Arc::new(known)));
         }
         Ok((Arc::new(planned), kept.into_iter().collect()))
@@ -249,13 +288,22 @@ impl CarbonTable {
             let error = Error::corrupt("least and greatest values that hold all of the footer's", "others");
             return Err(error.at(file.name(), 0, "carbondata index"));
         }
+        if let Some(known) = &part.record
+            && let Some((_, error)) = fault_of(known, file)?
+        {
+            return Err(error.at(file.name(), 0, "carbondata stream index"));
+        }
         if !file.has_chunks() {
             return Ok(());
         }
-        let footer = CarbonFile::open(open_path(Path::new(file.name()))?, file.limits.clone())?;
+        let footer = CarbonFile::open(open_file(&part.place)?, file.limits.clone())?;
         if !file.is_same_layout(&footer) {
             let error = Error::corrupt("a footer that says what the index says", "another one");
             return Err(error.at(file.name(), 0, "carbondata footer"));
+        }
+        if file.header.columns != footer.header.columns {
+            let error = Error::corrupt("the columns that the index has", "others");
+            return Err(error.at(file.name(), 0, "carbondata header"));
         }
         Ok(())
     }
@@ -270,7 +318,7 @@ fn without_unreadable(
 ) -> RowRanges {
     let mut readable = Vec::with_capacity(parts.len());
     for (part, _) in parts {
-        let rows = wanted.intersect(&RowRanges::one(part.rows()));
+        let rows = wanted.within(&part.rows()).moved(part.first_row);
         if rows.is_empty() {
             continue;
         }
@@ -289,9 +337,13 @@ struct ScanColumns {
 }
 
 impl Columns for ScanColumns {
+    fn may_fill(&self, _column: usize) -> bool {
+        true
+    }
+
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let field = self.schema.fields().get(column);
-        let field = field.ok_or_else(|| Error::invalid(format!("no column number {column}")))?;
+        let field = field.ok_or_else(|| Error::internal(format!("no column number {column}")))?;
         let data_type = field.data_type().clone();
         Ok(Box::new(TableCursor::new(Arc::clone(&self.parts), column, data_type, wanted.clone())))
     }
@@ -319,23 +371,14 @@ impl Dataset for CarbonTable {
     }
 
     fn splits(&self) -> Result<Vec<Split>> {
-        let mut splits = Vec::new();
-        for part in &self.0.parts {
-            for (rows, bytes) in part.stretches() {
-                let rows = part.live.logical(&rows);
-                let start = rows.start.saturating_add(part.first_row);
-                let rows = start..rows.end.saturating_add(part.first_row);
-                splits.push(Split { rows: Some(rows), bytes });
-            }
-        }
-        Ok(splits)
+        Ok(self.0.splits().to_vec())
     }
 
     fn partitions(&self) -> Result<Vec<Partition>> {
         let inner = &*self.0;
         let names = &inner.table.partition_columns;
         let columns: Vec<_> = names.iter().filter_map(|name| inner.schema.index_of(name).ok()).collect();
-        let mut partitions: Vec<Partition> = Vec::new();
+        let mut partitions: Vec<(_, Vec<_>)> = Vec::new();
         for part in &inner.parts {
             let value = |column: &usize| match part.origins.get(*column)? {
                 ColumnOrigin::Constant(value) => Some((*column, Literal::from_array(value.as_ref(), 0))),
@@ -344,14 +387,17 @@ impl Dataset for CarbonTable {
             let Some(values) = columns.iter().map(value).collect::<Option<Vec<_>>>() else {
                 return Ok(Vec::new());
             };
-            let rows = RowRanges::one(part.rows());
-            match partitions.iter_mut().find(|partition| partition.values == values) {
-                Some(partition) => partition.rows = partition.rows.union(&rows),
-                None => partitions.push(Partition { values, rows }),
+            match partitions.iter_mut().find(|(known, _)| *known == values) {
+                Some((_, rows)) => rows.push(part.rows()),
+                None => partitions.push((values, vec![part.rows()])),
             }
         }
         // All rows in one partition without values are no partitions.
-        Ok(if columns.is_empty() { Vec::new() } else { partitions })
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let partition = |(values, rows): (_, Vec<_>)| Partition { values, rows: rows.into_iter().collect() };
+        Ok(partitions.into_iter().map(partition).collect())
     }
 
     fn scan(&self) -> Scan<'_> {
@@ -359,9 +405,15 @@ impl Dataset for CarbonTable {
     }
 
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let wanted = request.wanted_rows(self.rows(), &self.splits()?)?;
+        let wanted = request.wanted_rows(self.rows(), self.0.splits())?;
         let (parts, mut wanted) = self.plan(request, wanted)?;
         if let OnDamage::Skip(losses) = &request.on_damage {
+            for (part, _) in parts.iter() {
+                match part.first_byte() {
+                    Err(error) if !is_lost(&error) => return Err(error),
+                    _ => {}
+                }
+            }
             wanted = without_unreadable(&parts, &wanted, losses);
         }
         let columns = ScanColumns { parts, schema: self.schema() };
@@ -372,12 +424,26 @@ impl Dataset for CarbonTable {
         self.0.broken.iter().map(|broken| broken.finding.clone()).collect()
     }
 
+    fn absences(&self) -> Vec<Absence> {
+        self.0.absences.iter().map(|(_, absence)| absence.clone()).collect()
+    }
+
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
         if self.0.has_metadata {
             report.findings.extend(check_sort_indexes(&self.0.folder, &self.0.table, &Limits::default())?);
         }
+        for error in &self.0.unread {
+            report.add_failure(&self.0.name, error, true);
+        }
         for part in &self.0.parts {
+            // What the system does not let us read says nothing about what is in it.
+            if let Err(error) = part.first_byte()
+                && !is_lost(&error)
+            {
+                report.add_failure(part.file.name(), &error, true);
+                continue;
+            }
             if let Err(error) = Self::check_index(part) {
                 report.findings.push(Finding::from_error(&error, part.file.name(), Some(part.rows())));
             }

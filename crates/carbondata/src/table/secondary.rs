@@ -2,11 +2,10 @@
 //! a scan gives, so it is recognised and named, and not read.
 
 use std::fmt;
-use std::path::Path;
 
-use pilaster_core::Result;
+use pilaster_core::storage::Entry;
+use pilaster_core::{Location, Result};
 
-use super::open::sorted_names;
 use super::schema::TableSchema;
 
 /// How deep an index folder is looked into: `<index>/<segment>/<shard>`.
@@ -60,16 +59,18 @@ impl fmt::Display for SecondaryIndex {
 }
 
 /// What a table's folder and its schema say of indexes.
-pub(crate) fn find(table: &Path, schema: &TableSchema) -> Result<Vec<SecondaryIndex>> {
+pub(crate) fn find(table: &Location, schema: &TableSchema) -> Result<Vec<SecondaryIndex>> {
     let mut found = Vec::new();
     let is_own = |name: &str| {
         matches!(name, "Metadata" | "Fact" | "LockFiles") || name.starts_with('.') || name.contains('=')
     };
-    for name in sorted_names(table)?.into_iter().filter(|name| !is_own(name)) {
-        let folder = table.join(&name);
-        if folder.is_dir() {
-            let kind =
-                kind_of(&folder, DEPTH).unwrap_or_else(|| IndexKind::Other("of an unknown kind".into()));
+    for entry in table.list()?.into_iter().filter(Entry::is_folder) {
+        let name = entry.name().to_string_lossy().into_owned();
+        if !is_own(&name) {
+            let kind = match kind_of(&table.beside(entry.path()), DEPTH) {
+                Ok(kind) => kind.unwrap_or_else(|| IndexKind::Other("of an unknown kind".into())),
+                Err(error) => IndexKind::Other(format!("of an unknown kind: {error}")),
+            };
             found.push(SecondaryIndex { name: Some(name), kind });
         }
     }
@@ -94,16 +95,21 @@ pub(crate) fn find(table: &Path, schema: &TableSchema) -> Result<Vec<SecondaryIn
     Ok(found)
 }
 
-fn kind_of(folder: &Path, depth: u32) -> Option<IndexKind> {
-    let names = sorted_names(folder).ok()?;
+fn kind_of(folder: &Location, depth: u32) -> Result<Option<IndexKind>> {
+    let entries = folder.list()?;
+    let names: Vec<_> = entries.iter().filter_map(|entry| entry.name().to_str()).collect();
     let has = |ends: &[&str]| names.iter().any(|name| ends.iter().any(|end| name.ends_with(end)));
     if has(&[".bloomindex", ".bloomindexmerge"]) {
-        return Some(IndexKind::Bloom);
+        return Ok(Some(IndexKind::Bloom));
     }
     if has(&[".cfs", ".cfe", ".si"]) || names.iter().any(|name| name.starts_with("segments_")) {
-        return Some(IndexKind::Lucene);
+        return Ok(Some(IndexKind::Lucene));
     }
-    let depth = depth.checked_sub(1)?;
-    let inner = names.iter().map(|name| folder.join(name)).filter(|path| path.is_dir() && !path.is_symlink());
-    inner.into_iter().find_map(|path| kind_of(&path, depth))
+    let Some(depth) = depth.checked_sub(1) else { return Ok(None) };
+    for entry in entries.iter().filter(|entry| entry.is_folder() && !entry.is_link()) {
+        if let Some(kind) = kind_of(&folder.beside(entry.path()), depth)? {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
 }

@@ -6,6 +6,8 @@ use pilaster_core::{Error, Result, SourceRef};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::names::parts_of_name;
+
 /// No metadata file of a table is larger.
 const MAX_JSON_BYTES: u64 = 256 << 20;
 
@@ -65,6 +67,11 @@ pub struct SegmentStatus {
 }
 
 impl SegmentStatus {
+    /// Whether rows of it were deleted or updated, as its entry says.
+    pub fn was_touched(&self) -> bool {
+        self.update_end.as_deref().is_some_and(|stamp| !stamp.is_empty())
+    }
+
     /// Whether its rows are part of the table.
     pub fn is_readable(&self) -> bool {
         let is_visible = self.visibility.as_deref().is_none_or(|text| !text.eq_ignore_ascii_case("false"));
@@ -74,6 +81,14 @@ impl SegmentStatus {
 }
 
 impl SegmentStatus {
+    /// A segment of which it is not known whether its rows count is an error, and not left out.
+    pub(crate) fn check_status(&self) -> Result<()> {
+        if is_known(&self.status) {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!("the status of segment {:?}", self.id), format!("{:?}", self.status)))
+    }
+
     /// Whether its rows are, or once were, part of the table.
     pub(crate) fn was_readable(&self) -> bool {
         let states = ["Compacted", "Marked for Delete"];
@@ -89,6 +104,15 @@ impl SegmentStatus {
     pub(crate) fn has_no_data(&self) -> bool {
         self.data_bytes.as_deref() == Some("0")
     }
+}
+
+/// Whether a text is one of the states that segments and their folders can be in.
+fn is_known(status: &str) -> bool {
+    const READABLE: [&str; 5] =
+        ["Success", "Partial Success", "Marked for Update", "Streaming", "Streaming Finish"];
+    const OTHERS: [&str; 6] =
+        ["Failure", "Marked for Delete", "Compacted", "In Progress", "Overwrite In Progress", "Update"];
+    READABLE.contains(&status) || OTHERS.contains(&status)
 }
 
 /// What a segment file says of one folder.
@@ -108,6 +132,16 @@ impl SegmentFolder {
     /// Whether its rows count: those of a dropped partition are gone, and so may be its folder.
     pub fn is_live(&self) -> bool {
         self.status.as_deref().is_none_or(|status| status == "Success")
+    }
+
+    /// A folder of which it is not known whether its rows count is an error, and not left out.
+    pub fn check_status(&self) -> Result<()> {
+        match self.status.as_deref() {
+            Some(status) if !is_known(status) => {
+                Err(Error::corrupt("the status of a folder", format!("{status:?}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The files in it that count.
@@ -155,6 +189,19 @@ impl BlockUpdate {
         matches!(self.status.as_deref(), Some("Marked for Delete" | "Compacted"))
     }
 
+    /// How many rows were deleted, where that is noted.
+    pub fn deleted_count(&self) -> Option<u64> {
+        self.deleted_rows.as_deref()?.parse().ok()
+    }
+
+    /// Whether its names fit together: the data file is the block's, and of the segment where its name says one.
+    pub fn is_consistent(&self) -> bool {
+        let is_of_block =
+            self.data_file.strip_prefix(self.block.as_str()).is_some_and(|rest| rest.starts_with('-'));
+        let segment = parts_of_name(&self.data_file).and_then(|(segment, _)| segment);
+        is_of_block && segment.is_none_or(|segment| segment == self.segment)
+    }
+
     /// All stamps of delta files that it lists.
     pub fn stamps_listed(&self) -> Vec<i64> {
         let texts = self.stamps.iter().flatten().chain(&self.start).chain(&self.end);
@@ -164,7 +211,6 @@ impl BlockUpdate {
 
 /// `*.deletedelta`.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct DeleteDelta {
     #[serde(rename = "blockletDetailsMap")]
     pub pages: HashMap<String, DeletedRows>,
@@ -172,7 +218,6 @@ pub(crate) struct DeleteDelta {
 
 /// Rows of one page, counted from its first.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
 pub(crate) struct DeletedRows {
     #[serde(rename = "deletedRows")]
     pub rows: Vec<u64>,

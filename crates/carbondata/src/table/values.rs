@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use pilaster_core::{Error, Result};
 
 use crate::file::page::strings::{decimal, surrogate_days};
-use crate::file::{CarbonType, ColumnNode};
+use crate::file::{Calendar, CarbonType, ColumnNode};
 
 /// What the folder of a null partition is called.
 pub(crate) const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -21,7 +21,7 @@ fn from_text(node: &ColumnNode, text: &str) -> Result<ArrayRef> {
     Ok(cast_with_options(&text, data_type, &options)?)
 }
 
-/// The default of a column, for rows written before it was added: an array of one value.
+/// The default of a column as it is stored, for rows written before it was added: an array of one value.
 pub(crate) fn default_value(node: &ColumnNode, default: Option<&[u8]>) -> Result<ArrayRef> {
     let null = || new_null_array(node.field.data_type(), 1);
     let Some(bytes) = default.filter(|bytes| !bytes.is_empty()) else { return Ok(null()) };
@@ -53,18 +53,16 @@ pub(crate) fn default_value(node: &ColumnNode, default: Option<&[u8]>) -> Result
 }
 
 /// The value of a partition column, out of `name=value` of a folder: an array of one value.
-pub(crate) fn partition_value(node: &ColumnNode, value: &str) -> Result<ArrayRef> {
+pub(crate) fn partition_value(node: &ColumnNode, value: &str, calendar: Calendar) -> Result<ArrayRef> {
     if value == NULL_PARTITION {
         return Ok(new_null_array(node.field.data_type(), 1));
     }
     let value = unescape(value);
-    match node.field.data_type() {
-        DataType::Timestamp(..) => {
-            let plain = from_text(node, &value)?;
-            Ok(plain)
-        }
-        _ => from_text(node, &value),
+    if !matches!(node.field.data_type(), DataType::Date32 | DataType::Timestamp(..)) {
+        return from_text(node, &value);
     }
+    // The name says the day as CarbonData shows it, in its calendar.
+    calendar.of_text(&value, |text| from_text(node, text))
 }
 
 /// Undoes the escaping of Hive's folder names: `%2F` for `/`.

@@ -82,14 +82,10 @@ pub fn scalar(array: &ArrayRef, row: usize) -> Value {
     }
 }
 
-/// A day as Java prints it: in the Julian calendar before 1582-10-15.
+/// A day as everybody but Java prints it: in the calendar of today, also before 1582-10-15.
 pub fn date(days: i64) -> String {
     let julian_day = days + 2_440_588;
-    let is_gregorian = days >= -141_427;
-    let mut f = julian_day + 1401;
-    if is_gregorian {
-        f += (4 * julian_day + 274_277) / 146_097 * 3 / 4 - 38;
-    }
+    let f = julian_day + 1401 + (4 * julian_day + 274_277).div_euclid(146_097) * 3 / 4 - 38;
     let e = 4 * f + 3;
     let h = 5 * (e.rem_euclid(1461) / 4) + 2;
     let day = h % 153 / 5 + 1;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::tables::copy_all;
 
@@ -33,7 +34,10 @@ pub struct Copy(pub PathBuf, pub PathBuf);
 
 impl Copy {
     pub fn of(original: &Path, name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("pilaster-carbondata-{name}-{}", std::process::id()));
+        // Tests of one program run at once, and may give their copies the same name.
+        static COPIES: AtomicU64 = AtomicU64::new(0);
+        let (process, number) = (std::process::id(), COPIES.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("pilaster-carbondata-{name}-{process}-{number}"));
         let _ = fs::remove_dir_all(&folder);
         copy_all(original, &folder);
         Self(original.to_path_buf(), folder)

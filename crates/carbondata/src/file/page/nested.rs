@@ -75,7 +75,7 @@ impl PageDecoder<'_> {
     /// The keys and values of a map as an array of structs, null where both are.
     fn decode_entries(&self, node: &ColumnNode) -> Result<(ArrayRef, ArrayRef)> {
         let [key, value] = node.children.as_slice() else {
-            return Err(Error::invalid("a map column without keys and values"));
+            return Err(Error::internal("a map column without keys and values"));
         };
         let keys = self.decode(key, None)?;
         let values = self.decode(value, Some(keys.len()))?;
@@ -95,7 +95,7 @@ impl PageDecoder<'_> {
 /// Structs of these fields, null where all of them are.
 pub(crate) fn structs(node: &ColumnNode, children: Vec<ArrayRef>) -> Result<ArrayRef> {
     let DataType::Struct(fields) = node.field.data_type() else {
-        return Err(Error::invalid("a struct column without fields"));
+        return Err(Error::internal("a struct column without fields"));
     };
     let nulls = all_null(&children);
     Ok(Arc::new(StructArray::try_new(fields.clone(), children, nulls)?))
@@ -176,7 +176,7 @@ impl Layout {
 
 pub(crate) fn list(node: &ColumnNode, bytes: &[u8], items: &ArrayRef) -> Result<ArrayRef> {
     let DataType::List(item) = node.field.data_type() else {
-        return Err(Error::invalid("an array column that is no list"));
+        return Err(Error::internal("an array column that is no list"));
     };
     let layout = Layout::parse(bytes, items.len(), |place| items.is_null(place))?;
     let items = layout.take(items)?;
@@ -189,10 +189,10 @@ pub(crate) fn map(
     (keys, values): &(ArrayRef, ArrayRef),
 ) -> Result<ArrayRef> {
     let DataType::Map(entries, is_sorted) = node.field.data_type() else {
-        return Err(Error::invalid("a map column that is no map"));
+        return Err(Error::internal("a map column that is no map"));
     };
     let DataType::Struct(fields) = entries.data_type() else {
-        return Err(Error::invalid("a map column without entries"));
+        return Err(Error::internal("a map column without entries"));
     };
     let layout = Layout::parse(bytes, keys.len(), |place| keys.is_null(place) && values.is_null(place))?;
     let (keys, values) = (layout.take(keys)?, layout.take(values)?);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef, UInt32Array, make_array, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
 use pilaster_core::views::gather;
 use pilaster_core::{CompareOp, Error, Limits, Literal, Result};
 use pilaster_encoding::big24;
@@ -20,21 +21,23 @@ const NULL_CODE: usize = 1;
 /// Words, and which of them a code stands for.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// The words in the order of their codes. That of null is null; if no code in use is, it is the last one.
+    /// The entries in the order of their codes. That of null is null; if no code in use is, it is the last one.
     pub array: ArrayRef,
-    /// For each code its word, counted from one; 0 for codes that are not in use.
+    /// For each code its entry, counted from one; 0 for codes that are not in use.
     places: Vec<u32>,
+    /// Why there are none, of a dictionary that is lost.
+    missing: Option<String>,
     /// What [`Words::matches`] found out last.
     known: Mutex<Vec<(Question, Arc<Counts>)>>,
 }
 
-/// What may be asked of every word: a comparison, or whether it is null.
+/// What may be asked of every entry: a comparison, or whether it is null.
 type Question = Option<(CompareOp, Literal)>;
 
 /// How many questions a dictionary remembers.
 const MOST_QUESTIONS: usize = 16;
 
-/// How many of the codes below each one have a word that a question is true for.
+/// How many of the codes below each one have an entry that a question is true for.
 #[derive(Debug)]
 pub(crate) struct Counts(Vec<u32>);
 
@@ -84,17 +87,23 @@ impl Words {
         Self::new(array, places)
     }
 
-    /// The words of a whole table: the first has code 1.
+    /// The entries of a whole table: the first has code 1.
     pub fn of_table(array: ArrayRef) -> Result<Self> {
         let count = u32::try_from(array.len()).unwrap_or(u32::MAX);
         Self::new(array, (0..=count).collect())
     }
 
-    /// Makes the word of null null, whatever it says, so that codes need no nulls of their own.
+    /// A dictionary that is lost: no code has an entry.
+    pub fn missing(data_type: &DataType, reason: String) -> Result<Self> {
+        let words = Self::new(new_null_array(data_type, 0), Vec::new())?;
+        Ok(Self { missing: Some(reason), ..words })
+    }
+
+    /// Makes the entry of null null, whatever it says, so that codes need no nulls of their own.
     fn new(mut array: ArrayRef, mut places: Vec<u32>) -> Result<Self> {
         places.resize(places.len().max(NULL_CODE.saturating_add(1)), 0);
         let Some(place) = places.get_mut(NULL_CODE) else {
-            return Err(Error::invalid("words without a place for null"));
+            return Err(Error::internal("words without a place for null"));
         };
         match usize::try_from(place.wrapping_sub(1)).ok().filter(|word| *word < array.len()) {
             Some(word) if array.is_valid(word) => {
@@ -109,10 +118,10 @@ impl Words {
                 *place = u32::try_from(array.len()).unwrap_or(u32::MAX);
             }
         }
-        Ok(Self { array, places, known: Mutex::default() })
+        Ok(Self { array, places, missing: None, known: Mutex::default() })
     }
 
-    /// Which codes have a word for which a comparison is true, or with none which have a null; `None` if words cannot be
+    /// Which codes have an entry for which a comparison is true, or with none which have a null; `None` if entries cannot be
     /// compared so.
     pub fn matches(&self, question: &Question) -> Option<Arc<Counts>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,6 +137,10 @@ impl Words {
     }
 
     fn count(&self, question: &Question) -> Option<Counts> {
+        // A lost dictionary says nothing of what its codes stood for.
+        if self.missing.is_some() {
+            return None;
+        }
         let found = match question {
             Some((op, value)) if self.array.data_type() == value.array().data_type() => {
                 Some(op.compare(&self.array, value).ok()?)
@@ -155,22 +168,25 @@ impl Words {
         Some(Counts(counts))
     }
 
-    /// The word that a code stands for, [`NO_KEY`] if none.
+    /// The entry that a code stands for, [`NO_KEY`] if none.
     #[inline]
     fn key(&self, code: u32) -> u32 {
         self.places.get(code as usize).copied().unwrap_or(0).wrapping_sub(1)
     }
 
-    /// Which word each code stands for.
+    /// Which entry each code stands for.
     pub fn keys(&self, codes: &[u32]) -> Result<Vec<u32>> {
         let keys: Vec<u32> = codes.iter().map(|code| self.key(*code)).collect();
         match keys.iter().zip(codes).find(|(key, _)| **key == NO_KEY) {
-            Some((_, code)) => Err(Error::corrupt("a code of the dictionary", code)),
+            Some((_, code)) => Err(match &self.missing {
+                Some(reason) => Error::incomplete(format!("the word of code {code} is lost: {reason}")),
+                None => Error::corrupt("a code of the dictionary", code),
+            }),
             None => Ok(keys),
         }
     }
 
-    /// Which word each code of a page stands for.
+    /// Which entry each code of a page stands for.
     pub fn stored_keys(&self, bytes: &[u8], code_bytes: usize) -> Result<Vec<u32>> {
         if code_bytes != LOCAL_CODE_BYTES {
             return self.keys(&codes(bytes, code_bytes)?);
@@ -181,11 +197,11 @@ impl Words {
             largest = largest.max(key);
             key
         })?;
-        // That some code has no word is seen at the end, which one by looking again.
+        // That some code has no entry is seen at the end, which one by looking again.
         if largest == NO_KEY { self.keys(&codes(bytes, code_bytes)?) } else { Ok(keys) }
     }
 
-    /// `keys` as the keys of an Arrow dictionary of these words, null for the words that are.
+    /// `keys` as the keys of an Arrow dictionary of these entries, null for the entries that are.
     pub fn nullable_keys(&self, keys: ScalarBuffer<u32>) -> UInt32Array {
         let nulls = self.array.nulls().filter(|nulls| nulls.null_count() > 0).map(|words| {
             let is_word = |row: usize| keys.get(row).is_some_and(|key| words.is_valid(*key as usize));

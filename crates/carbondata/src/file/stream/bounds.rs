@@ -47,7 +47,7 @@ pub(super) fn by_column(file: &CarbonFile, known: &MinMax) -> Option<MinMax> {
 
 /// What the index of the segment says of a file of which the blocklets that were opened count.
 pub(crate) fn record(file: &CarbonFile) -> Result<StreamRecord> {
-    let stream = file.stream.as_ref().ok_or_else(|| Error::invalid("no streaming file"))?;
+    let stream = file.stream.as_ref().ok_or_else(|| Error::internal("no streaming file"))?;
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let name = file.name().rsplit(['/', '\\']).next().unwrap_or_default();
     Ok(StreamRecord {

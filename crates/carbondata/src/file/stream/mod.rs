@@ -161,7 +161,7 @@ impl Stream {
         rows: usize,
     ) -> Result<ArrayRef> {
         let Some(block) = self.blocks.get(number) else {
-            return Err(Error::invalid(format!("no blocklet number {number}")));
+            return Err(Error::internal(format!("no blocklet number {number}")));
         };
         let unpack = || -> Result<ArrayRef> {
             let bytes = self.unpacked(file, block)?;

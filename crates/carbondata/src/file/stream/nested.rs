@@ -136,7 +136,7 @@ impl<'n, 'a> Values<'n, 'a> {
                 nested::map(node, &nodes, &(ArrayRef::clone(keys), ArrayRef::clone(values)))
             }
             (CarbonType::Struct, _) => nested::structs(node, children),
-            (CarbonType::Array | CarbonType::Map, _) => Err(Error::invalid("an array without elements")),
+            (CarbonType::Array | CarbonType::Map, _) => Err(Error::internal("an array without elements")),
             _ => rows.array(node, &leaves),
         }
     }

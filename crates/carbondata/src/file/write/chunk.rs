@@ -249,7 +249,7 @@ impl ChunkWriter {
                     true => (LengthWidth::Four, PLAIN_LONG_VALUE),
                     false => (LengthWidth::Two, column_type::PLAIN_VALUE),
                 };
-                let (words, bits) = dictionary.finish(width, strings::null_word(is_varchar));
+                let (words, bits) = dictionary.finish(width, strings::null_word(is_varchar))?;
                 dictionary.clear();
                 let (mut packed_words, mut packed_bits) = (Vec::new(), Vec::new());
                 codec.compress(&words, &mut packed_words)?;

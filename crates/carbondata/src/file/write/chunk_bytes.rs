@@ -67,11 +67,11 @@ impl ChunkWriter {
         let is_sorted = self.has_inverted_index && !has_nulls;
         if let Some(dictionary) = &mut self.dictionary {
             let max_length = if is_varchar { usize::MAX } else { MAX_STRING_BYTES };
-            // A child has no code for null but a word for it.
+            // A child has no code for null but an entry for it.
             let is_child = self.kind.is_child;
             let words = values.values.iter().map(|value| value.or(is_child.then_some(null)));
             if let Some(rows) = dictionary.codes(words, max_length) {
-                let parts = strings::coded(&rows, LOCAL_CODE_BYTES, is_sorted);
+                let parts = strings::coded(&rows, LOCAL_CODE_BYTES, is_sorted)?;
                 return self.push_coded(parts, rows.len(), bounds, has_nulls);
             }
             self.give_up_dictionary()?;
@@ -79,7 +79,7 @@ impl ChunkWriter {
         if is_varchar {
             self.conflate(array.null_count() as u64);
         }
-        let parts = self.plain_parts(&values, is_sorted);
+        let parts = self.plain_parts(&values, is_sorted)?;
         let header = self.byte_header(values.values.len(), &parts);
         self.push(header, parts, bounds, has_nulls)
     }
@@ -108,7 +108,7 @@ impl ChunkWriter {
         }
     }
 
-    fn plain_parts(&self, values: &ByteValues<'_>, is_sorted: bool) -> PageParts {
+    fn plain_parts(&self, values: &ByteValues<'_>, is_sorted: bool) -> Result<PageParts> {
         if is_sorted {
             strings::plain_sorted(&values.stored().collect::<Vec<_>>(), self.length_width())
         } else {
@@ -151,7 +151,7 @@ impl ChunkWriter {
                 self.conflated = self.conflated.saturating_add(nulls as u64);
             }
             let is_sorted = header.row_id_length > 0;
-            let parts = self.plain_parts(&ByteValues { values, null }, is_sorted);
+            let parts = self.plain_parts(&ByteValues { values, null }, is_sorted)?;
             let mut renewed = self.byte_header(rows, &parts);
             renewed.min_max.clone_from(&header.min_max);
             let body = self.fill(&mut renewed, parts)?;
@@ -185,7 +185,7 @@ impl ChunkWriter {
             true => Bounds::Node,
             false => Bounds::of_bytes(values.stored()),
         };
-        let parts = self.plain_parts(&values, false);
+        let parts = self.plain_parts(&values, false)?;
         let header = self.byte_header(values.values.len(), &parts);
         self.push(header, parts, bounds, array.null_count() > 0)
     }
@@ -204,7 +204,7 @@ impl ChunkWriter {
         let surrogates = Self::surrogates(array)?;
         let has_nulls = array.null_count() > 0;
         let is_sorted = self.has_inverted_index && !has_nulls;
-        let parts = strings::surrogates(&surrogates, is_sorted);
+        let parts = strings::surrogates(&surrogates, is_sorted)?;
         let mut header = self.header(array.len());
         // Runs are listed by every writer, whether there are any or not.
         header.encoders = vec![encoding::DICTIONARY, encoding::RLE];
@@ -232,14 +232,14 @@ impl ChunkWriter {
                         Some(value) => decimal_bytes(scale, value),
                         None => Vec::new(),
                     };
-                    strings::put_value(&mut parts.data, self.child_lengths, &bytes);
+                    strings::put_value(&mut parts.data, self.child_lengths, &bytes)?;
                 }
             }
             _ => {
                 for (row, surrogate) in Self::surrogates(array)?.into_iter().enumerate() {
                     let bytes = (surrogate ^ i32::MIN).to_be_bytes();
                     let value: &[u8] = if array.is_null(row) { &[] } else { &bytes };
-                    strings::put_value(&mut parts.data, self.child_lengths, value);
+                    strings::put_value(&mut parts.data, self.child_lengths, value)?;
                 }
             }
         }
@@ -257,7 +257,7 @@ impl ChunkWriter {
             max: max.copied().unwrap_or_default(),
             width: CODE_BYTES,
         };
-        let parts = strings::coded(&rows, CODE_BYTES, false);
+        let parts = strings::coded(&rows, CODE_BYTES, false)?;
         let mut header = self.header(rows.len());
         header.encoders = vec![encoding::DICTIONARY, encoding::RLE];
         header.sort_state = Some(IN_ROW_ORDER);

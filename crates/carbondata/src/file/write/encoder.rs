@@ -14,6 +14,7 @@ use super::super::types::{ColumnNode, column_trees};
 use super::chunk::{ChunkWriter, EncodedChunk};
 use super::nested;
 use super::options::CarbonWriterOptions;
+use super::strings::fitting;
 use super::{Release, TableCodes};
 use crate::messages::ColumnSchema;
 
@@ -64,7 +65,7 @@ impl RowEncoder {
                 return Err(Error::invalid(format!("a column name of {} bytes", column.name.len())));
             }
             let node =
-                find(&trees, number).ok_or_else(|| Error::invalid("a column outside of all others"))?;
+                find(&trees, number).ok_or_else(|| Error::internal("a column outside of all others"))?;
             let mut node = ColumnNode { children: Vec::new(), ..node.clone() };
             if node.entries_chunk == Some(number) {
                 // The keys and values of a map: a struct inside it.
@@ -104,7 +105,11 @@ impl RowEncoder {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        self.pending.push_back(stored_columns(batch, &self.schema)?);
+        let columns = stored_columns(batch, &self.schema)?;
+        let calendar = self.options.calendar;
+        let named = columns.iter().zip(self.schema.fields());
+        let columns = named.map(|(column, field)| calendar.stored(column, field.name()));
+        self.pending.push_back(columns.collect::<Result<_>>()?);
         self.pending_rows = self.pending_rows.saturating_add(batch.num_rows());
         while self.pending_rows >= self.options.page_rows {
             self.write_page(on_blocklet)?;
@@ -126,7 +131,7 @@ impl RowEncoder {
             nested::add(&mut self.chunks, tree, array)?;
         }
         let rows = page.first().map_or(0, Array::len);
-        self.page_rows.push(i32::try_from(rows).unwrap_or(i32::MAX));
+        self.page_rows.push(fitting(rows, "the rows of a page")?);
         let bytes: u64 = self.chunks.iter().map(ChunkWriter::bytes).sum();
         if bytes >= self.options.blocklet_bytes {
             self.end_blocklet(on_blocklet)?;
@@ -204,12 +209,6 @@ fn fitting_rows(columns: &[ArrayRef], rows: usize, max_bytes: usize) -> usize {
         }
     }
     kept
-}
-
-/// Bytes that a column takes in memory, without what its buffers hold besides.
-pub(crate) fn memory_bytes(array: &ArrayRef) -> usize {
-    let width = array.data_type().primitive_width().unwrap_or(16);
-    array.len().saturating_mul(width).saturating_add(variable_bytes(array))
 }
 
 /// Bytes of the values of a column whose length is not fixed.

@@ -22,7 +22,7 @@ mod nested;
 mod numbers;
 mod options;
 mod release;
-mod strings;
+pub(crate) mod strings;
 pub(crate) mod table_codes;
 pub(crate) mod writer;
 

@@ -13,6 +13,7 @@ use pilaster_core::{Error, Result};
 
 use super::super::types::{CarbonType, ColumnNode};
 use super::chunk::ChunkWriter;
+use super::strings::fitting;
 
 /// Adds a page of a column to its chunks.
 pub(super) fn add(chunks: &mut [ChunkWriter], node: &ColumnNode, array: &ArrayRef) -> Result<()> {
@@ -37,14 +38,14 @@ pub(super) fn add(chunks: &mut [ChunkWriter], node: &ColumnNode, array: &ArrayRe
                 return Err(Error::invalid(format!("a null key in column {:?}", node.field.name())));
             }
             if let Some(entries) = node.entries_chunk {
-                chunk(chunks, entries)?.add_nodes(fields(2, keys.len()), keys.len())?;
+                chunk(chunks, entries)?.add_nodes(fields(2, keys.len())?, keys.len())?;
             }
             add(chunks, key, &keys)?;
             add(chunks, value, &values)
         }
         CarbonType::Struct => {
             let structs = array.as_struct_opt().ok_or_else(|| mismatch(node, array))?;
-            let nodes = fields(node.children.len(), array.len());
+            let nodes = fields(node.children.len(), array.len())?;
             chunk(chunks, node.chunk)?.add_nodes(nodes, array.len())?;
             let mut all_null = true;
             let mut columns = Vec::with_capacity(node.children.len());
@@ -72,7 +73,7 @@ pub(super) fn add(chunks: &mut [ChunkWriter], node: &ColumnNode, array: &ArrayRe
 }
 
 fn chunk(chunks: &mut [ChunkWriter], number: usize) -> Result<&mut ChunkWriter> {
-    chunks.get_mut(number).ok_or_else(|| Error::invalid(format!("no chunk number {number}")))
+    chunks.get_mut(number).ok_or_else(|| Error::internal(format!("no chunk number {number}")))
 }
 
 fn mismatch(node: &ColumnNode, array: &ArrayRef) -> Error {
@@ -80,9 +81,9 @@ fn mismatch(node: &ColumnNode, array: &ArrayRef) -> Error {
 }
 
 /// The number of fields, once per value.
-fn fields(count: usize, values: usize) -> Vec<u8> {
-    let count = u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes();
-    std::iter::repeat_n(count, values).flatten().collect()
+fn fields(count: usize, values: usize) -> Result<Vec<u8>> {
+    let count = fitting::<u16>(count, "the fields of a struct")?.to_be_bytes();
+    Ok(std::iter::repeat_n(count, values).flatten().collect())
 }
 
 /// Which elements a page has, in order.
@@ -97,7 +98,7 @@ enum Elements {
 fn arrange(offsets: &OffsetBuffer<i32>, nulls: Option<&NullBuffer>) -> Result<(Vec<u8>, Elements)> {
     let rows = offsets.len().saturating_sub(1);
     let mut nodes = Vec::with_capacity(rows.saturating_mul(8));
-    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let number = |value: usize| fitting::<u32>(value, "the elements of a page");
     let has_nulls = nulls.is_some_and(|nulls| nulls.null_count() > 0);
     let mut places: Vec<Option<u32>> = Vec::new();
     let mut next = 0usize;
@@ -107,13 +108,15 @@ fn arrange(offsets: &OffsetBuffer<i32>, nulls: Option<&NullBuffer>) -> Result<(V
         let is_null = has_nulls && nulls.is_some_and(|nulls| nulls.is_null(row));
         let count = if is_null { 1 } else { end.saturating_sub(start) };
         let first = if count == 0 { 0 } else { next };
-        nodes.extend(number(count).to_be_bytes());
-        nodes.extend(number(first).to_be_bytes());
+        nodes.extend(number(count)?.to_be_bytes());
+        nodes.extend(number(first)?.to_be_bytes());
         next = next.saturating_add(count);
         if is_null {
             places.push(None);
         } else if has_nulls {
-            places.extend((start..end).map(|place| Some(number(place))));
+            for place in start..end {
+                places.push(Some(number(place)?));
+            }
         }
     }
     if i32::try_from(next).is_err() {

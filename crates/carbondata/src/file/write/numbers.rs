@@ -48,7 +48,7 @@ pub(super) fn encode(carbon_type: CarbonType, is_child: bool, array: &ArrayRef) 
         CarbonType::Float => Ok(floats::<Float32Type>(is_child, &cleaned::<Float32Type>(array))),
         CarbonType::Double => Ok(floats::<Float64Type>(is_child, &cleaned::<Float64Type>(array))),
         CarbonType::Decimal { precision, scale } => decimals(precision, scale, array),
-        other => Err(Error::invalid(format!("{other:?} is no type of numbers"))),
+        other => Err(Error::internal(format!("{other:?} is no type of numbers"))),
     }
 }
 

@@ -3,6 +3,8 @@
 use pilaster_core::{Error, Result};
 use pilaster_encoding::codec::Codec;
 
+use crate::file::Calendar;
+
 /// Rows of a page; row ids are 16-bit numbers, and CarbonData's vector reader has room for no more.
 const PAGE_ROWS: usize = 32_000;
 /// Bytes of one column's values at which a page ends early, before they are compressed.
@@ -13,7 +15,7 @@ const BLOCKLET_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: u64 = 1024 << 20;
 /// Distinct values of a column and blocklet at which its local dictionary is given up.
 const LOCAL_DICTIONARY_THRESHOLD: usize = 10_000;
-/// Bytes of the words of a local dictionary at which it is given up.
+/// Bytes of the entries of a local dictionary at which it is given up.
 pub(super) const LOCAL_DICTIONARY_BYTES: usize = 4 << 20;
 
 /// How pages are compressed.
@@ -74,10 +76,11 @@ pub struct CarbonWriterOptions {
     pub(crate) long_strings: Vec<String>,
     pub(crate) sort_memory_bytes: usize,
     pub(crate) written_by: String,
+    pub(crate) calendar: Calendar,
 }
 
 impl Default for CarbonWriterOptions {
-    /// Snappy, pages of 32,000 rows, blocklets of 64 MiB, files of 1 GiB, local dictionaries of up to 10,000 words, rows in the
+    /// Snappy, pages of 32,000 rows, blocklets of 64 MiB, files of 1 GiB, local dictionaries of up to 10,000 entries, rows in the
     /// order they come.
     fn default() -> Self {
         Self {
@@ -91,8 +94,9 @@ impl Default for CarbonWriterOptions {
             sort_columns: Vec::new(),
             inverted_index: Vec::new(),
             long_strings: Vec::new(),
-            sort_memory_bytes: 512 << 20,
+            sort_memory_bytes: pilaster_core::sort::DEFAULT_MEMORY_BYTES,
             written_by: concat!("pilaster ", env!("CARGO_PKG_VERSION")).to_string(),
+            calendar: Calendar::default(),
         }
     }
 }
@@ -106,6 +110,13 @@ where
 }
 
 impl CarbonWriterOptions {
+    /// Which days and times the numbers stand for that are written: with [`Calendar::Stored`] they go into the file as they are.
+    #[must_use]
+    pub fn with_calendar(mut self, calendar: Calendar) -> Self {
+        self.calendar = calendar;
+        self
+    }
+
     /// How pages are compressed.
     #[must_use]
     pub fn with_compressor(mut self, compressor: Compressor) -> Self {
@@ -189,7 +200,8 @@ impl CarbonWriterOptions {
         self
     }
 
-    /// Bytes of rows that are sorted in memory, in folders and tables; more go through temporary files.
+    /// About how many bytes of rows are sorted in memory, in folders and tables; more go through temporary files beside what is
+    /// written, which have no names. 128 MiB unless set.
     #[must_use]
     pub fn with_sort_memory_bytes(mut self, bytes: usize) -> Self {
         self.sort_memory_bytes = bytes.max(1);

@@ -13,13 +13,19 @@ use super::options::LOCAL_DICTIONARY_BYTES;
 
 /// The code of null.
 const NULL_CODE: u32 = 1;
-/// The code of the first word.
+/// The code of the first entry.
 const FIRST_CODE: u32 = 2;
 /// Runs or row ids are kept if they take at most so many percent of what they stand for.
 const WORTH_PERCENT: usize = 70;
 
 fn is_worth(numbers: usize, rows: usize) -> bool {
     numbers.saturating_mul(100).checked_div(rows).is_none_or(|percent| percent <= WORTH_PERCENT)
+}
+
+/// A number as the format stores it; one that does not fit is an error, and never cut to what does.
+pub(crate) fn fitting<T: TryFrom<usize>>(number: usize, what: &str) -> Result<T> {
+    T::try_from(number)
+        .map_err(|_| Error::invalid(format!("{what}: {number} is more than the format can say")))
 }
 
 /// The parts of a page before compression.
@@ -31,56 +37,58 @@ pub(super) struct PageParts {
 }
 
 /// Appends a value behind its length.
-pub(super) fn put_value(out: &mut Vec<u8>, width: LengthWidth, value: &[u8]) {
+pub(super) fn put_value(out: &mut Vec<u8>, width: LengthWidth, value: &[u8]) -> Result<()> {
     match width {
-        LengthWidth::Two => out.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes()),
-        LengthWidth::Four => out.extend(u32::try_from(value.len()).unwrap_or(u32::MAX).to_be_bytes()),
+        LengthWidth::Two => out.extend(fitting::<u16>(value.len(), "the length of a value")?.to_be_bytes()),
+        // Readers take it for a signed number.
+        LengthWidth::Four => out.extend(fitting::<i32>(value.len(), "the length of a value")?.to_be_bytes()),
     }
     out.extend_from_slice(value);
+    Ok(())
 }
 
 /// Values with their lengths, in row order.
-pub(super) fn plain<'a>(values: impl Iterator<Item = &'a [u8]>, width: LengthWidth) -> PageParts {
+pub(super) fn plain<'a>(values: impl Iterator<Item = &'a [u8]>, width: LengthWidth) -> Result<PageParts> {
     let mut parts = PageParts::default();
     for value in values {
-        put_value(&mut parts.data, width, value);
+        put_value(&mut parts.data, width, value)?;
     }
-    parts
+    Ok(parts)
 }
 
 /// The rows in the order of their values, and the page of row ids that says so.
-fn sorted_rows<T: Ord>(values: &[T]) -> (Vec<usize>, Vec<u8>) {
+fn sorted_rows<T: Ord>(values: &[T]) -> Result<(Vec<usize>, Vec<u8>)> {
     let mut rows: Vec<usize> = (0..values.len()).collect();
     rows.sort_by(|a, b| values.get(*a).cmp(&values.get(*b)));
-    let page = row_id_page(&rows);
-    (rows, page)
+    let page = row_id_page(&rows)?;
+    Ok((rows, page))
 }
 
 /// Values with their lengths in the order of the values, with row ids.
-pub(super) fn plain_sorted(values: &[&[u8]], width: LengthWidth) -> PageParts {
-    let (rows, row_ids) = sorted_rows(values);
-    let mut parts = plain(rows.iter().filter_map(|row| values.get(*row).copied()), width);
+pub(super) fn plain_sorted(values: &[&[u8]], width: LengthWidth) -> Result<PageParts> {
+    let (rows, row_ids) = sorted_rows(values)?;
+    let mut parts = plain(rows.iter().filter_map(|row| values.get(*row).copied()), width)?;
     parts.row_ids = row_ids;
-    parts
+    Ok(parts)
 }
 
 /// Numbers of four bytes (dates), sorted with row ids if that is wanted.
-pub(super) fn surrogates(values: &[i32], is_sorted: bool) -> PageParts {
+pub(super) fn surrogates(values: &[i32], is_sorted: bool) -> Result<PageParts> {
     let put = |values: &mut dyn Iterator<Item = i32>| values.flat_map(i32::to_be_bytes).collect();
     if !is_sorted {
-        return PageParts { data: put(&mut values.iter().copied()), ..PageParts::default() };
+        return Ok(PageParts { data: put(&mut values.iter().copied()), ..PageParts::default() });
     }
-    let (rows, row_ids) = sorted_rows(values);
+    let (rows, row_ids) = sorted_rows(values)?;
     let data = put(&mut rows.iter().filter_map(|row| values.get(*row).copied()));
-    PageParts { data, row_ids, runs: Vec::new() }
+    Ok(PageParts { data, row_ids, runs: Vec::new() })
 }
 
 /// Codes of `width` bytes, as runs if that is shorter; sorted with row ids if that is wanted.
-pub(super) fn coded(rows: &[u32], width: usize, is_sorted: bool) -> PageParts {
+pub(super) fn coded(rows: &[u32], width: usize, is_sorted: bool) -> Result<PageParts> {
     let mut parts = PageParts::default();
     let arranged;
     let rows = if is_sorted {
-        let (order, row_ids) = sorted_rows(rows);
+        let (order, row_ids) = sorted_rows(rows)?;
         parts.row_ids = row_ids;
         arranged = order.iter().filter_map(|row| rows.get(*row).copied()).collect::<Vec<_>>();
         &arranged
@@ -101,42 +109,45 @@ pub(super) fn coded(rows: &[u32], width: usize, is_sorted: bool) -> PageParts {
         } else {
             rows.iter().for_each(|code| put(&mut parts.data, *code));
         }
-        return parts;
+        return Ok(parts);
     }
-    let mut start = 0u16;
+    let mut start = 0usize;
     for run in rows.chunk_by(|a, b| a == b) {
-        let count = u16::try_from(run.len()).unwrap_or(u16::MAX);
-        parts.runs.extend(start.to_be_bytes());
-        parts.runs.extend(count.to_be_bytes());
-        start = start.saturating_add(count);
+        parts.runs.extend(fitting::<u16>(start, "the first row of a run")?.to_be_bytes());
+        parts.runs.extend(fitting::<u16>(run.len(), "the rows of a run")?.to_be_bytes());
+        start = start.saturating_add(run.len());
         if let Some(code) = run.first() {
             put(&mut parts.data, *code);
         }
     }
-    parts
+    Ok(parts)
 }
 
 /// Row ids: list A, and in list B the places in it where a pair stands for a run.
-fn row_id_page(rows: &[usize]) -> Vec<u8> {
-    let number = |row: usize| u16::try_from(row).unwrap_or(u16::MAX);
+fn row_id_page(rows: &[usize]) -> Result<Vec<u8>> {
+    let number = |row: usize| fitting::<u16>(row, "the number of a row in its page");
     let (mut ids, mut pairs) = (Vec::new(), Vec::new());
     for run in rows.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
         match run {
             [first, .., last] if run.len() > 2 => {
-                pairs.push(number(ids.len()));
-                ids.extend([number(*first), number(*last)]);
+                pairs.push(number(ids.len())?);
+                ids.extend([number(*first)?, number(*last)?]);
             }
-            few => ids.extend(few.iter().map(|row| number(*row))),
+            few => {
+                for row in few {
+                    ids.push(number(*row)?);
+                }
+            }
         }
     }
     if !is_worth(ids.len().saturating_add(pairs.len()), rows.len()) {
-        ids = rows.iter().map(|row| number(*row)).collect();
+        ids = rows.iter().map(|row| number(*row)).collect::<Result<_>>()?;
         pairs.clear();
     }
-    let length = u32::try_from(ids.len().saturating_mul(2)).unwrap_or(u32::MAX);
+    let length = fitting::<i32>(ids.len().saturating_mul(2), "the bytes of row ids")?;
     let mut page = length.to_be_bytes().to_vec();
     page.extend(ids.iter().chain(&pairs).flat_map(|number| number.to_be_bytes()));
-    page
+    Ok(page)
 }
 
 /// The words of one column and blocklet.
@@ -152,7 +163,7 @@ impl LocalDictionary {
         Self { words: DictionaryBuilder::new(), has_null: false, threshold }
     }
 
-    /// The codes of a page's values, `None` standing for null; nothing if there are too many words.
+    /// The codes of a page's values, `None` standing for null; nothing if there are too many entries.
     pub fn codes<'a>(
         &mut self,
         values: impl Iterator<Item = Option<&'a [u8]>>,
@@ -190,21 +201,21 @@ impl LocalDictionary {
         self.words.word(code.checked_sub(FIRST_CODE)?)
     }
 
-    /// The words with their lengths, and the bits of the codes in use.
-    pub fn finish(&self, width: LengthWidth, null: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    /// The entries with their lengths, and the bits of the codes in use.
+    pub fn finish(&self, width: LengthWidth, null: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
         let mut words = Vec::new();
         if self.has_null {
-            put_value(&mut words, width, null);
+            put_value(&mut words, width, null)?;
         }
         let count = self.words.len();
-        for code in 0..u32::try_from(count).unwrap_or(u32::MAX) {
-            put_value(&mut words, width, self.words.word(code).unwrap_or_default());
+        for code in 0..fitting::<u32>(count, "the words of a dictionary")? {
+            put_value(&mut words, width, self.words.word(code).unwrap_or_default())?;
         }
         let mut bits = vec![false, self.has_null];
         bits.resize(count.saturating_add(2), true);
         let mut packed = Vec::new();
         pilaster_encoding::bits::pack(&bits, &mut packed);
-        (words, packed)
+        Ok((words, packed))
     }
 
     /// Forgets all words, for the next blocklet.
@@ -222,7 +233,7 @@ pub(super) fn stored_codes(
     codec: Codec,
 ) -> Result<Vec<u32>> {
     let length = |length: i32| usize::try_from(length).unwrap_or_default();
-    let broken = || Error::invalid("a page of codes that cannot be read again");
+    let broken = || Error::internal("a page of codes that cannot be read again");
     let (data, rest) = page.split_at_checked(length(lengths.0)).ok_or_else(broken)?;
     let (row_ids, runs) = rest.split_at_checked(length(lengths.1)).ok_or_else(broken)?;
     let data = codec.decompress_sized(data, rows.saturating_mul(LOCAL_CODE_BYTES))?;
@@ -247,15 +258,30 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn what_does_not_fit_is_refused_and_never_cut() {
+        let long = vec![b'x'; 65_536];
+        assert!(put_value(&mut Vec::new(), LengthWidth::Two, &long).is_err());
+        assert!(put_value(&mut Vec::new(), LengthWidth::Two, &long[..65_535]).is_ok());
+        assert!(plain([long.as_slice()].into_iter(), LengthWidth::Two).is_err());
+        assert!(plain_sorted(&[&long], LengthWidth::Two).is_err());
+        assert!(coded(&vec![7; 65_536], LOCAL_CODE_BYTES, false).is_err());
+        assert!(row_id_page(&[65_536]).is_err());
+        let mut dictionary = LocalDictionary::new(10);
+        dictionary.codes([Some(long.as_slice())].into_iter(), usize::MAX).unwrap();
+        assert!(dictionary.finish(LengthWidth::Two, b"").is_err());
+        assert!(dictionary.finish(LengthWidth::Four, b"").is_ok());
+    }
+
+    #[test]
     fn row_ids_are_the_worked_example() {
-        assert_eq!(row_id_page(&(0..900).collect::<Vec<_>>()), [0, 0, 0, 4, 0, 0, 3, 0x83, 0, 0]);
+        assert_eq!(row_id_page(&(0..900).collect::<Vec<_>>()).unwrap(), [0, 0, 0, 4, 0, 0, 3, 0x83, 0, 0]);
     }
 
     proptest! {
         #[test]
         fn codes_come_back(rows in prop::collection::vec(prop_oneof![Just(2u32), 0u32..9, 0u32..0xff_ffff], 1..300)) {
             for is_sorted in [false, true] {
-                let parts = coded(&rows, LOCAL_CODE_BYTES, is_sorted);
+                let parts = coded(&rows, LOCAL_CODE_BYTES, is_sorted).unwrap();
                 let mut packed = Vec::new();
                 Codec::Snappy.compress(&parts.data, &mut packed).unwrap();
                 let lengths = [packed.len(), parts.row_ids.len(), parts.runs.len()].map(|n| n as i32);
@@ -267,7 +293,7 @@ mod tests {
 
         #[test]
         fn row_ids_come_back(values in prop::collection::vec(0u8..5, 1..400)) {
-            let (rows, page) = sorted_rows(&values);
+            let (rows, page) = sorted_rows(&values).unwrap();
             let order = row_order(&page, values.len()).unwrap();
             for (row, place) in order.iter().enumerate() {
                 prop_assert_eq!(rows[*place as usize], row);

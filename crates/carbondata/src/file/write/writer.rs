@@ -14,6 +14,7 @@ use super::columns::{Naming, columns_of};
 use super::encoder::{EncodedBlocklet, RowEncoder};
 use super::options::CarbonWriterOptions;
 use super::release::Release;
+use super::strings::fitting;
 use super::table_codes::UNKNOWN_CARDINALITY;
 use crate::messages::{
     BlockIndex, BlockletIndex, BlockletInfo, ColumnSchema, FileFooter, FileHeader, IndexHeader, MinMax,
@@ -178,7 +179,7 @@ impl<W: Write> FileOutput<W> {
             chunk_header_lengths: Vec::with_capacity(chunks.len()),
             dimensions_end: None,
             measures_end: None,
-            pages: i32::try_from(page_rows.len()).unwrap_or(i32::MAX),
+            pages: fitting(page_rows.len(), "the pages of a blocklet")?,
             page_rows: Some(page_rows),
         };
         let mut bounds = MinMax { min: Vec::new(), max: Vec::new(), is_present: Vec::new() };
@@ -187,7 +188,7 @@ impl<W: Write> FileOutput<W> {
                 info.dimensions_end = Some(signed(self.position));
             }
             info.chunk_offsets.push(signed(self.position));
-            info.chunk_header_lengths.push(i32::try_from(chunk.header.len()).unwrap_or(i32::MAX));
+            info.chunk_header_lengths.push(fitting(chunk.header.len(), "the header of a chunk")?);
             self.put(&chunk.header)?;
             for page in &chunk.pages {
                 self.put(page)?;

@@ -2,38 +2,39 @@
 
 mod stream;
 
+pub(crate) use self::stream::fault_of;
+
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Location, Result};
 
-use crate::file::layout::CarbonFile;
-use crate::file::page::words::WordsRef;
-use crate::file::recover::recover;
+use crate::file::layout::{CarbonFile, HEADER_PART};
+use crate::file::page::words::{Words, WordsRef};
+use crate::file::recover::{recover, unknown_rest};
 use crate::file::{ColumnNode, IndexFile};
 use crate::legacy::{cardinalities, open_legacy};
-use crate::messages::BlockIndex;
+use crate::messages::{BlockIndex, ColumnSchema};
 use crate::table::deletes::{Deletes, read_delta};
 use crate::table::dictionary::{Damaged, read_dictionary, recover_dictionary};
-use crate::table::lost::{self, Broken, Lost, is_lost, numbers};
+use crate::table::lost::{self, Broken, Lost, data_folders, is_lost, numbers};
 use crate::table::names::{is_too_new, loose_name};
-use crate::table::open::{open_path, sorted_names};
-use crate::table::opener::{Opener, bucket_of, by_file};
+use crate::table::open::{names_if_there, open_file, sorted_names};
+use crate::table::opener::{Opener, bucket_of, by_file, kind_of};
 use crate::table::options::CarbonTableOptions;
 use crate::table::repair::is_index_of;
 use crate::table::status::SegmentStatus;
 
 /// What is noted before an [`Opener`] is there to note it.
 pub(crate) struct Recovery<'a> {
-    table: &'a Path,
+    table: &'a Location,
     recovers: bool,
     pub broken: Vec<Broken>,
 }
 
 impl<'a> Recovery<'a> {
-    pub fn new(table: &'a Path, options: &CarbonTableOptions) -> Self {
+    pub fn new(table: &'a Location, options: &CarbonTableOptions) -> Self {
         Self { table, recovers: options.recovers, broken: Vec::new() }
     }
 
@@ -46,7 +47,7 @@ impl<'a> Recovery<'a> {
     ) -> Result<T> {
         match tried {
             Err(error) if self.recovers && is_lost(&error) => {
-                let finding = Finding::from_error(&error, &self.table.display().to_string(), None);
+                let finding = Finding::from_error(&error, &self.table.to_string(), None);
                 self.broken.push(Broken { lost, finding });
                 // If nothing else helps, what was wrong first says most.
                 other().map_err(|_| error)
@@ -57,16 +58,42 @@ impl<'a> Recovery<'a> {
 
     /// The newest update status that can be read, for a table that does not say which one counts.
     pub fn newest_deletes(&mut self) -> Result<Deletes> {
-        let metadata = self.table.join("Metadata");
-        let mut names: Vec<_> = sorted_names(&metadata)?
+        let metadata = self.table.child("Metadata");
+        let mut names: Vec<_> = names_if_there(&metadata)?
+            .unwrap_or_default()
             .into_iter()
             .filter(|name| name.starts_with("tableupdatestatus-"))
             .collect();
         names.sort_by_key(|name| name.len());
-        let Some(name) = names.pop() else { return Ok(Deletes::default()) };
-        let lost = Lost::UpdateStatus { name: name.clone() };
-        self.instead(Deletes::read(&metadata, &name), lost, || Ok(Deletes::every_delta()))
+        let (name, read) = match (names.pop(), newest_delta(self.table)?) {
+            (Some(name), _) => (name.clone(), Deletes::read(&metadata, &name)),
+            (None, None) => return Ok(Deletes::default()),
+            (None, Some(stamp)) => {
+                let path = metadata.to_string();
+                let error = Error::corrupt("an update status, which says what delete deltas count", "none");
+                (format!("tableupdatestatus-{stamp}"), Err(error.at(&path, 0, "")))
+            }
+        };
+        self.instead(read, Lost::UpdateStatus { name }, || Ok(Deletes::every_delta()))
     }
+}
+
+/// The newest stamp of lists of deleted rows beside the data files of a table.
+fn newest_delta(table: &Location) -> Result<Option<u64>> {
+    let mut newest = None;
+    for (folder, _) in data_folders(table)? {
+        let names = sorted_names(&folder)?;
+        let stems = names.iter().filter_map(|name| name.strip_suffix(".deletedelta")?.rsplit_once('-'));
+        newest = newest.max(stems.filter_map(|(_, stamp)| stamp.parse::<u64>().ok()).max());
+    }
+    Ok(newest)
+}
+
+/// The data files that no index names.
+fn unnamed_files(on_disk: &[String], indexes: &[(&String, IndexFile)]) -> Vec<String> {
+    let names = indexes.iter().filter_map(|(_, index)| by_file(index).ok());
+    let named: HashSet<String> = names.flatten().map(|(name, _)| name.to_string()).collect();
+    on_disk.iter().filter(|name| !named.contains(*name)).cloned().collect()
 }
 
 impl Opener<'_> {
@@ -74,50 +101,68 @@ impl Opener<'_> {
     pub fn recover_folder(
         &mut self,
         segment: &str,
-        folder: &Path,
+        folder: &Location,
         names: &[String],
         partitions: &[String],
     ) -> Result<()> {
         let mut indexes = Vec::new();
+        let mut has_lost = false;
         for name in names {
-            let Some(merged) = kind_of(name) else { continue };
-            let read = open_path(&folder.join(name)).and_then(|source| match merged {
+            let Some(merged) = kind_of(name) else {
+                // A name that only a segment file has, and that is no index file's, is a damaged one.
+                if folder.child(name).entry()?.is_none() {
+                    has_lost = true;
+                    let error = Error::corrupt("the name of an index file", format!("{name:?}"));
+                    let place = folder.child(name).to_string();
+                    self.lost_index(segment, folder, name, &error.at(&place, 0, "carbondata segment file"));
+                }
+                continue;
+            };
+            let read = open_file(&folder.child(name)).and_then(|source| match merged {
                 true => IndexFile::open_merged(&source, &self.options.limits),
                 false => Ok(vec![IndexFile::open(&source, &self.options.limits)?]),
             });
             match read {
                 Ok(read) => indexes.extend(read.into_iter().map(|index| (name, index))),
-                Err(error) if is_lost(&error) => self.lost_index(segment, folder, name, &error),
+                Err(error) if is_lost(&error) => {
+                    has_lost = true;
+                    self.lost_index(segment, folder, name, &error);
+                }
                 Err(error) => return Err(error),
             }
         }
-        let on_disk = lost::data_files(folder, segment).or_else(|error| match is_lost(&error) {
-            true => {
-                self.note(Lost::Data, &error);
-                Ok(Vec::new())
-            }
-            false => Err(error),
-        })?;
+        let on_disk = lost::data_files(folder, segment)?;
+        let mut unnamed = unnamed_files(&on_disk, &indexes);
         let mut done = HashSet::new();
         for (index_name, index) in &indexes {
             let files = match by_file(index) {
                 Ok(files) => files,
                 Err(error) => {
+                    has_lost = true;
                     self.lost_index(segment, folder, index_name, &error);
                     continue;
                 }
             };
             for (name, blocks) in files {
-                // A name that no file has may be a damaged one; a file that is gone is missed by its name.
-                let is_other = !on_disk.iter().any(|known| known == name) && !on_disk.is_empty();
-                if done.contains(name) || (is_other && on_disk.len() > done.len()) {
+                // A name that no file has may be a damaged one, of a file that no name is of; else a file is gone, and missed by its name.
+                let is_gone = !on_disk.iter().any(|known| known == name);
+                if done.contains(name) || (is_gone && self.take_named(&mut unnamed, folder, &blocks)) {
+                    has_lost = true;
                     let error = Error::corrupt("the name of a data file", format!("{name:?}"));
-                    let place = folder.join(index_name).display().to_string();
+                    let place = folder.child(index_name).to_string();
                     self.lost_index(segment, folder, index_name, &error.at(&place, 0, "carbondata index"));
                     continue;
                 }
                 done.insert(name.to_string());
-                let path = folder.join(name);
+                self.add_name(segment, name);
+                if self.deletes.is_gone(segment, name) {
+                    continue;
+                }
+                let path = folder.child(name);
+                if path.entry()?.is_none() {
+                    self.absent_file(segment, &path, &blocks);
+                    continue;
+                }
                 if let Some(file) = self.checked_file(segment, folder, index_name, index, &blocks, &path)? {
                     self.recovered_file(segment, folder, name, file, partitions)?;
                     if let Some(part) = self.parts.last_mut() {
@@ -127,33 +172,73 @@ impl Opener<'_> {
             }
         }
         for name in on_disk.iter().filter(|name| !done.contains(*name)) {
-            let path = folder.join(name);
-            if is_too_new(name, self.options.as_of) || indexes.len() == names.len() && !indexes.is_empty() {
+            let path = folder.child(name);
+            if is_too_new(name, self.options.as_of) || !has_lost && !indexes.is_empty() {
                 // What no index names was never committed.
                 continue;
             }
             if !names.iter().any(|name| kind_of(name).is_some()) {
                 let index = loose_name(name).unwrap_or_else(|| format!("{name}.carbonindex"));
                 let error = Error::corrupt("an index file beside the data", "none");
-                let error = error.at(&folder.join(&index).display().to_string(), 0, "carbondata index");
+                let error = error.at(&folder.child(&index).to_string(), 0, "carbondata index");
                 self.lost_index(segment, folder, &index, &error);
             }
             if let Some(file) = self.data_file(&path)? {
                 self.recovered_file(segment, folder, name, file, partitions)?;
             }
         }
+        // Nobody knows what the index files named that are lost, and without data beside them nothing else tells.
+        if on_disk.is_empty() && indexes.is_empty() && names.iter().any(|name| kind_of(name).is_some()) {
+            self.absent_of(segment, folder, "every data file", None);
+        }
         Ok(())
     }
 
-    fn lost_index(&mut self, segment: &str, folder: &Path, name: &str, error: &Error) {
-        let lost = Lost::Index { segment: segment.into(), folder: folder.into(), name: name.into() };
+    /// Takes the file out of `unnamed` that an index means by a name which no file has: it has as many bytes, or rows, as the index says.
+    fn take_named(&self, unnamed: &mut Vec<String>, folder: &Location, blocks: &[&BlockIndex]) -> bool {
+        let known = blocks.first().map(|block| (block.file_size, block.rows));
+        let is_meant = |name: &String| {
+            let Some((bytes, rows)) = known else { return false };
+            let path = folder.child(name);
+            let size = path.entry().ok().flatten().map(|found| found.size());
+            if let Some(bytes) = bytes {
+                return size.is_some_and(|size| i64::try_from(size) == Ok(bytes));
+            }
+            let limits = &self.options.limits;
+            let found = open_file(&path).and_then(|source| {
+                CarbonFile::open(Arc::clone(&source), limits.clone())
+                    .or_else(|_| open_legacy(source, limits.clone()))
+            });
+            found.is_ok_and(|file| i64::try_from(file.rows) == Ok(rows))
+        };
+        let place = unnamed.iter().position(is_meant);
+        place.map(|place| unnamed.remove(place)).is_some()
+    }
+
+    /// Notes a data file of which nothing can be read.
+    fn unreadable_file(&mut self, path: &Location, rows: Option<u64>, error: &Error) {
+        let what = format!("cannot be read at all: {}", error.kind());
+        self.absent("", path, &what, rows);
+    }
+
+    fn lost_index(&mut self, segment: &str, folder: &Location, name: &str, error: &Error) {
+        let lost = Lost::Index { segment: segment.into(), folder: folder.clone(), name: name.into() };
         if !self.broken.iter().any(|broken| broken.lost == lost) {
             self.note(lost, error);
         }
     }
 
-    fn differing_index(&mut self, segment: &str, folder: &Path, name: &str) {
-        let place = folder.join(name).display().to_string();
+    /// How many columns of a file the schema does not know as they are.
+    fn unlike_schema(&self, file: &CarbonFile) -> usize {
+        let known = |column: &ColumnSchema| {
+            let mut same = self.schema.columns.iter().filter(|known| known.column_id == column.column_id);
+            same.any(|known| known.data_type == column.data_type && known.name == column.name)
+        };
+        file.header.columns.iter().filter(|column| !known(column)).count()
+    }
+
+    fn differing_index(&mut self, segment: &str, folder: &Location, name: &str) {
+        let place = folder.child(name).to_string();
         let error = Error::corrupt("an index that says what the footer says", "another one");
         self.lost_index(segment, folder, name, &error.at(&place, 0, "carbondata index"));
     }
@@ -162,38 +247,50 @@ impl Opener<'_> {
     fn checked_file(
         &mut self,
         segment: &str,
-        folder: &Path,
+        folder: &Location,
         index_name: &str,
         index: &IndexFile,
         blocks: &[&BlockIndex],
-        path: &Path,
+        path: &Location,
     ) -> Result<Option<CarbonFile>> {
         if index.header.version < 3 {
-            let file = self.legacy_file(path)?;
+            let rows = blocks.first().and_then(|block| u64::try_from(block.rows).ok());
+            let file = self.legacy_file(segment, path, rows)?;
             if file.is_some() && !is_index_of(index, blocks, path, &self.options.limits) {
                 self.differing_index(segment, folder, index_name);
             }
             return Ok(file);
         }
-        let opened = open_path(path).and_then(|source| CarbonFile::open(source, self.options.limits.clone()));
+        let opened = open_file(path).and_then(|source| CarbonFile::open(source, self.options.limits.clone()));
         let indexed = self.indexed_file(path, index, blocks);
         match (opened, indexed) {
             (Ok(file), indexed) => {
-                let differs = match &indexed {
+                let differs = match indexed {
+                    // Of one layout: what the schema says tells which columns are right.
+                    Ok(indexed)
+                        if file.is_same_layout(&indexed)
+                            && index.header.columns != file.header.columns
+                            && self.unlike_schema(&file) > self.unlike_schema(&indexed) =>
+                    {
+                        let place = path.to_string();
+                        let error = Error::corrupt("the columns that index and schema have", "others");
+                        self.note(Lost::Data, &error.at(&place, 0, HEADER_PART));
+                        return Ok(Some(indexed));
+                    }
                     Ok(indexed) => {
-                        !file.is_same_layout(indexed) || index.header.columns != file.header.columns
+                        !file.is_same_layout(&indexed) || index.header.columns != file.header.columns
                     }
                     Err(_) => true,
                 };
                 if differs {
                     self.differing_index(segment, folder, index_name);
                 }
-                self.with_dictionaries(file)
+                self.with_dictionaries(path, file)
             }
             (Err(error), Ok(mut file)) if is_lost(&error) => {
                 self.note(Lost::Data, &error);
                 // What is there of a file that was cut is less than its index says.
-                if let Ok(source) = open_path(path) {
+                if let Ok(source) = open_file(path) {
                     file.source = source;
                 }
                 Ok(Some(file))
@@ -203,9 +300,14 @@ impl Opener<'_> {
         }
     }
 
-    /// A data file of version 1 or 2; `None` if its footer cannot be read.
-    fn legacy_file(&mut self, path: &Path) -> Result<Option<CarbonFile>> {
-        let opened = open_path(path).and_then(|source| open_legacy(source, self.options.limits.clone()));
+    /// A data file of version 1 or 2; `None` if its footer cannot be read: nothing else says where its pages are.
+    fn legacy_file(
+        &mut self,
+        segment: &str,
+        path: &Location,
+        rows: Option<u64>,
+    ) -> Result<Option<CarbonFile>> {
+        let opened = open_file(path).and_then(|source| open_legacy(source, self.options.limits.clone()));
         match opened {
             Ok(mut file) => {
                 let cardinalities = cardinalities(&file).to_vec();
@@ -214,6 +316,9 @@ impl Opener<'_> {
             }
             Err(error) if is_lost(&error) => {
                 self.note(Lost::Data, &error);
+                let name = path.name().to_string_lossy();
+                let rows = rows.and_then(|rows| self.deletes.rows_left(segment, &name, rows));
+                self.unreadable_file(path, rows, &error);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -221,11 +326,11 @@ impl Opener<'_> {
     }
 
     /// A data file without an index; `None` if nothing of it can be read.
-    pub fn data_file(&mut self, path: &Path) -> Result<Option<CarbonFile>> {
+    pub fn data_file(&mut self, path: &Location) -> Result<Option<CarbonFile>> {
         let limits = &self.options.limits;
-        let source = open_path(path)?;
+        let source = open_file(path)?;
         let error = match CarbonFile::open(Arc::clone(&source), limits.clone()) {
-            Ok(file) => return self.with_dictionaries(file),
+            Ok(file) => return self.with_dictionaries(path, file),
             Err(error) if !self.options.recovers || !is_lost(&error) => return Err(error),
             Err(error) => error,
         };
@@ -236,19 +341,28 @@ impl Opener<'_> {
         }
         self.note(Lost::Data, &error);
         match recover(source, limits.clone()) {
-            Ok(file) => self.with_dictionaries(file),
-            Err(error) if is_lost(&error) => Ok(None),
+            Ok((file, unknown_from)) => {
+                if let Some(byte) = unknown_from {
+                    self.absent("", path, &unknown_rest(byte), None);
+                }
+                self.with_dictionaries(path, file)
+            }
+            Err(error) if is_lost(&error) => {
+                self.unreadable_file(path, None, &error);
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
 
-    fn with_dictionaries(&mut self, mut file: CarbonFile) -> Result<Option<CarbonFile>> {
+    fn with_dictionaries(&mut self, path: &Location, mut file: CarbonFile) -> Result<Option<CarbonFile>> {
         let cardinalities =
             file.footer.as_ref().map(|footer| footer.cardinalities.clone()).unwrap_or_default();
         match self.add_dictionaries(&mut file, &cardinalities) {
             Ok(()) => Ok(Some(file)),
             Err(error) if self.options.recovers && is_lost(&error) => {
                 self.note(Lost::Data, &error);
+                self.unreadable_file(path, Some(file.rows), &error);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -259,30 +373,60 @@ impl Opener<'_> {
     fn recovered_file(
         &mut self,
         segment: &str,
-        folder: &Path,
+        folder: &Location,
         name: &str,
         file: CarbonFile,
         partitions: &[String],
     ) -> Result<()> {
         let Some(deltas) = self.deletes.deltas(segment, folder, name)? else { return Ok(()) };
         let mut deleted = Vec::new();
+        let mut unread = None;
         for path in deltas {
             match read_delta(&path, &file, &mut deleted) {
-                Err(error) if is_lost(&error) => self.note(Lost::Delta, &error),
+                Err(error) if is_lost(&error) => {
+                    self.note(Lost::Delta, &error);
+                    unread = Some(error);
+                }
                 read => read?,
             }
         }
         deleted.sort_unstable();
         deleted.dedup();
-        self.add_file(segment, file, deleted, partitions)
+        let left = self.deletes.rows_left(segment, name, file.rows);
+        let known = file.rows.saturating_sub(deleted.len() as u64);
+        let why = match unread {
+            Some(error) => Some(error.to_string()),
+            None => {
+                left.filter(|left| *left < known).map(|_| "a list of deleted rows is not here".to_string())
+            }
+        };
+        // Unless the other lists have them all, any row may be one that was deleted.
+        if let Some(why) = why.filter(|_| left != Some(known)) {
+            let what = format!("which of its rows were deleted is not known: {why}");
+            self.absent(segment, &folder.child(name), &what, left);
+            return Ok(());
+        }
+        self.add_file(segment, &folder.child(name), file, deleted, partitions)
     }
 
-    /// The dictionary of a column; of a damaged one the words that are left.
-    pub fn dictionary(&mut self, metadata: &Path, column_id: &str, node: &ColumnNode) -> Result<WordsRef> {
+    /// The dictionary of a column; of a damaged one the entries that are left.
+    pub fn dictionary(
+        &mut self,
+        metadata: &Location,
+        column_id: &str,
+        node: &ColumnNode,
+    ) -> Result<WordsRef> {
         match read_dictionary(metadata, column_id, node, &self.options.limits) {
             Err(error) if self.options.recovers && is_lost(&error) => {
-                let (words, damaged) =
-                    recover_dictionary(metadata, column_id, node, &self.options.limits).map_err(|_| error)?;
+                let (words, damaged) = recover_dictionary(metadata, column_id, node, &self.options.limits)
+                    .or_else(|lost| match is_lost(&lost) {
+                        // Only the cells of the column are lost.
+                        true => {
+                            let words = Words::missing(node.field.data_type(), error.to_string())?;
+                            Ok((Arc::new(words), vec![(Damaged::Words, error)]))
+                        }
+                        false => Err(lost),
+                    })?;
                 for (which, error) in damaged {
                     let column_id = column_id.to_string();
                     let lost = match which {
@@ -327,7 +471,7 @@ impl Opener<'_> {
                         "which segments were compacted into {} is not known without tablestatus; choose segments by their numbers",
                         result.id
                     );
-                    return Err(Error::invalid(message).at(&self.table.display().to_string(), 0, ""));
+                    return Err(Error::invalid(message).at(&self.table.to_string(), 0, ""));
                 }
                 merged.clear();
             }
@@ -341,7 +485,7 @@ impl Opener<'_> {
         if let Some(wanted) = &self.options.segments {
             self.parts.retain(|part| wanted.contains(&part.segment));
         }
-        let path = self.table.join("Metadata/tablestatus").display().to_string();
+        let path = self.table.child("Metadata/tablestatus").to_string();
         self.broken.push(Broken {
             lost: Lost::Status,
             finding: Finding {
@@ -381,12 +525,4 @@ impl Opener<'_> {
     fn parts_of<'b>(&'b self, segment: &'b str) -> impl Iterator<Item = &'b crate::table::part::Part> {
         self.parts.iter().filter(move |part| part.segment == segment)
     }
-}
-
-/// Whether an index file is a merged one; `None` if it is no index file.
-fn kind_of(name: &str) -> Option<bool> {
-    if name.ends_with(".carbonindexmerge") {
-        return Some(true);
-    }
-    name.ends_with(".carbonindex").then_some(false)
 }

@@ -1,14 +1,13 @@
 //! Index files out of their data files: of the footers, or of the blocklets of a stream.
 
 use std::collections::HashSet;
-use std::path::Path;
 
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 use pilaster_encoding::thrift::{Writer, wire};
 
 use super::super::lost;
 use super::super::names::{bucket, loose_name, part_number};
-use super::super::open::{open_path, sorted_names};
+use super::super::open::{open_file, sorted_names};
 use super::super::opener::by_file;
 use super::thrift::{RawFile, read, read_legacy};
 use super::{legacy_index, stream_index};
@@ -16,7 +15,12 @@ use crate::file::IndexFile;
 use crate::messages::write_merged;
 
 /// The data files that the index file `name` listed: those of its own name, or all that no other index lists.
-pub(super) fn data_files(folder: &Path, segment: &str, name: &str, limits: &Limits) -> Result<Vec<String>> {
+pub(super) fn data_files(
+    folder: &Location,
+    segment: &str,
+    name: &str,
+    limits: &Limits,
+) -> Result<Vec<String>> {
     let mut on_disk: Vec<_> = if segment.is_empty() {
         sorted_names(folder)?.into_iter().filter(|name| name.ends_with(".carbondata")).collect()
     } else {
@@ -36,7 +40,7 @@ pub(super) fn data_files(folder: &Path, segment: &str, name: &str, limits: &Limi
     let others =
         sorted_names(folder)?.into_iter().filter(|other| other.ends_with(".carbonindex") && other != name);
     for other in others {
-        if let Ok(index) = open_path(&folder.join(other)).and_then(|source| IndexFile::open(&source, limits))
+        if let Ok(index) = open_file(&folder.child(other)).and_then(|source| IndexFile::open(&source, limits))
         {
             listed.extend(by_file(&index)?.into_iter().map(|(name, _)| name.to_string()));
         }
@@ -45,8 +49,8 @@ pub(super) fn data_files(folder: &Path, segment: &str, name: &str, limits: &Limi
 }
 
 /// The bytes of the index file `name` over data files of its folder.
-pub(super) fn index(folder: &Path, name: &str, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
-    let place = folder.join(name).display().to_string();
+pub(super) fn index(folder: &Location, name: &str, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
+    let place = folder.child(name).to_string();
     if files.is_empty() {
         return Err(Error::corrupt("data files that the index could list", "none").at(&place, 0, ""));
     }
@@ -70,9 +74,9 @@ pub(super) fn index(folder: &Path, name: &str, files: &[String], limits: &Limits
     Ok(write_merged(&files))
 }
 
-fn loose(folder: &Path, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
+fn loose(folder: &Location, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    if let Some(first) = files.first().map(|name| folder.join(name)) {
+    if let Some(first) = files.first().map(|name| folder.child(name)) {
         if stream_index::is_stream(&first, limits)? {
             return stream_index::index(folder, files, limits);
         }
@@ -81,7 +85,7 @@ fn loose(folder: &Path, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
         }
     }
     for (number, name) in files.iter().enumerate() {
-        let file = read(&folder.join(name), limits)?;
+        let file = read(&folder.child(name), limits)?;
         if number == 0 {
             header(name, &file, &mut out);
         }

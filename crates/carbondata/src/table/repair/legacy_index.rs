@@ -1,10 +1,8 @@
 //! Index files of versions 1 and 2: a record per data file, with the statistics of all its blocklets together.
 
-use std::path::Path;
-
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Limits, Result};
+use pilaster_core::{Limits, Location, Result};
 use pilaster_encoding::thrift::{Writer, wire};
 
 use super::super::names::bucket;
@@ -16,10 +14,10 @@ use crate::messages::{BlockIndex, BlockletIndex, IndexHeader, MinMax};
 ///
 /// The engine puts the path of the loader's temporary folder before each name, which nobody looks at, and which nothing tells any
 /// more: here are the names alone.
-pub(super) fn index(folder: &Path, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
+pub(super) fn index(folder: &Location, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for (number, name) in files.iter().enumerate() {
-        let file = read_legacy(&folder.join(name), limits)?;
+        let file = read_legacy(&folder.child(name), limits)?;
         if number == 0 {
             header(name, &file, &mut out);
         }
@@ -73,13 +71,18 @@ fn choose(known: &mut [Bytes], others: &[Bytes], is_better: impl Fn(&Bytes, &Byt
 }
 
 /// Whether an index says of a data file what its footer says.
-pub(crate) fn is_index_of(index: &IndexFile, blocks: &[&BlockIndex], path: &Path, limits: &Limits) -> bool {
+pub(crate) fn is_index_of(
+    index: &IndexFile,
+    blocks: &[&BlockIndex],
+    path: &Location,
+    limits: &Limits,
+) -> bool {
     let expected = || -> Result<(IndexHeader, Vec<BlockIndex>)> {
         let file = read_legacy(path, limits)?;
         let mut bytes = Vec::new();
         header("", &file, &mut bytes);
         record("", &file, &mut bytes);
-        IndexHeader::parse_file(&bytes.into()).at(&path.display().to_string(), 0, "carbondata index")
+        IndexHeader::parse_file(&bytes.into()).at(&path.to_string(), 0, "carbondata index")
     };
     let (Ok((header, records)), [found]) = (expected(), blocks) else { return false };
     let [record] = records.as_slice() else { return false };

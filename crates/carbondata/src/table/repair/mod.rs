@@ -7,7 +7,7 @@
 //! | `segments/*.segment` | the folders with data files of the segment |
 //! | `.carbonindex`, `.carbonindexmerge` | the footers of the data files, copied part by part; the blocklets of a stream |
 //! | `tableupdatestatus-*` | the delta files that lie beside the data |
-//! | `.dictmeta`, `.sortindex` | the words of the dictionary |
+//! | `.dictmeta`, `.sortindex` | the entries of the dictionary |
 //!
 //! What was there before stays beside the new file, as `damaged-<n>.<name>.bad`. A new file appears complete or not at all.
 
@@ -25,12 +25,12 @@ use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
-use pilaster_core::{AtomicFile, Error, Result};
+use pilaster_core::{Absence, AtomicFile, Dataset, Error, Location, Result};
 use serde::Serialize;
 
 use super::deletes::stamps_in_folder;
 use super::lost::{self, Lost};
-use super::open::{OpenedTable, open_table, schema_path};
+use super::open::{OpenedTable, names_if_there, open_table, schema_path};
 use super::options::CarbonTableOptions;
 use super::reader::CarbonTable;
 use super::status::{BlockUpdate, SegmentStatus};
@@ -76,20 +76,25 @@ impl TableRepair {
 /// complete.
 pub fn repair(folder: &Path, options: &CarbonTableOptions) -> Result<TableRepair> {
     let options = CarbonTableOptions { recovers: true, as_of: None, segments: None, ..options.clone() };
-    let opened = open_table(folder, &options)?;
-    let mut repair = Repair { folder, options: &options, opened: &opened, report: TableRepair::default() };
+    let place = Location::local(folder);
+    let opened = open_table(&place, &options)?;
+    let mut repair =
+        Repair { folder: &place, options: &options, opened: &opened, report: TableRepair::default() };
     repair.report.findings = opened.broken.iter().map(|broken| broken.finding.clone()).collect();
     repair.run()?;
     let mut report = repair.report;
     let plain = CarbonTableOptions { recovers: false, ..options.clone() };
-    if let Err(error) = CarbonTable::open(folder, &plain) {
-        report.left.push(Finding::from_error(&error, &folder.display().to_string(), None));
+    match CarbonTable::open(folder, &plain) {
+        Ok(table) => report.left.extend(table.absences().iter().map(Absence::finding)),
+        Err(error) => {
+            report.left.push(Finding::from_error(&error, &folder.display().to_string(), None));
+        }
     }
     Ok(report)
 }
 
 struct Repair<'a> {
-    folder: &'a Path,
+    folder: &'a Location,
     options: &'a CarbonTableOptions,
     opened: &'a OpenedTable,
     report: TableRepair,
@@ -103,8 +108,8 @@ impl Repair<'_> {
             let done = match &broken.lost {
                 Lost::Index { segment, folder, name } => self.index(segment, folder, name)?,
                 Lost::DictionaryMeta { column_id } => {
-                    let bytes = words::meta(&self.folder.join("Metadata"), column_id, self.options)?;
-                    self.write(&self.folder.join(format!("Metadata/{column_id}.dictmeta")), &bytes)?;
+                    let bytes = words::meta(&self.folder.child("Metadata"), column_id, self.options)?;
+                    self.write(&self.folder.child(format!("Metadata/{column_id}.dictmeta")), &bytes)?;
                     true
                 }
                 Lost::Delta | Lost::Dictionary | Lost::Data => false,
@@ -119,23 +124,23 @@ impl Repair<'_> {
             match &broken.lost {
                 Lost::SegmentFile { segment, name } => {
                     let file = lost::segment_file(self.folder, segment)?;
-                    self.write_json(&self.folder.join("Metadata/segments").join(name), &file)?;
+                    self.write_json(&self.folder.child("Metadata/segments").child(name), &file)?;
                 }
                 Lost::UpdateStatus { name } => {
                     let updates = self.updates()?;
-                    self.write_json(&self.folder.join("Metadata").join(name), &updates)?;
+                    self.write_json(&self.folder.child("Metadata").child(name), &updates)?;
                 }
                 _ => {}
             }
         }
         if lost(&|lost| *lost == Lost::Schema) {
-            let path = schema_path(self.folder).unwrap_or_else(|| self.folder.join("Metadata/schema"));
+            let path = schema_path(self.folder)?.unwrap_or_else(|| self.folder.child("Metadata/schema"));
             let bytes = schema::schema(self.folder, &self.opened.schema, self.options)?;
             self.write(&path, &bytes)?;
         }
         if lost(&|lost| *lost == Lost::Status) {
             let segments = self.segments()?;
-            self.write_json(&self.folder.join("Metadata/tablestatus"), &segments)?;
+            self.write_json(&self.folder.child("Metadata/tablestatus"), &segments)?;
         }
         for (path, bytes) in words::sort_indexes(self.folder, &self.opened.schema, self.options)? {
             self.write(&path, &bytes)?;
@@ -144,11 +149,11 @@ impl Repair<'_> {
     }
 
     /// Writes an index file; `false` if a footer that it needs is lost.
-    fn index(&mut self, segment: &str, folder: &Path, name: &str) -> Result<bool> {
+    fn index(&mut self, segment: &str, folder: &Location, name: &str) -> Result<bool> {
         let files = index::data_files(folder, segment, name, &self.options.limits)?;
         match index::index(folder, name, &files, &self.options.limits) {
             Ok(bytes) => {
-                self.write(&folder.join(name), &bytes)?;
+                self.write(&folder.child(name), &bytes)?;
                 Ok(true)
             }
             Err(error) if lost::is_lost(&error) => Ok(false),
@@ -168,7 +173,7 @@ impl Repair<'_> {
             let size = sizes.get(segment.id.as_str()).copied();
             segment.data_bytes = size.filter(|_| !segment.is_stream()).map(|size| size.to_string());
         }
-        let names = super::open::sorted_names(&self.folder.join("Metadata"))?;
+        let names = names_if_there(&self.folder.child("Metadata"))?.unwrap_or_default();
         let newest = names
             .into_iter()
             .filter(|name| name.starts_with("tableupdatestatus-"))
@@ -183,11 +188,11 @@ impl Repair<'_> {
     fn updates(&self) -> Result<Vec<BlockUpdate>> {
         let mut updates = Vec::new();
         for part in &self.opened.parts {
-            let path = Path::new(part.file.name());
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = part.place.name().to_string_lossy().into_owned();
             let stem = name.strip_suffix(".carbondata").unwrap_or(&name);
             let block = stem.rsplit_once('-').map_or(stem, |(block, _)| block).to_string();
-            let stamps = stamps_in_folder(path.parent().unwrap_or(self.folder), &block)?;
+            let stamps =
+                stamps_in_folder(&part.place.parent().unwrap_or_else(|| self.folder.clone()), &block)?;
             if let (Some(first), Some(last)) = (stamps.first(), stamps.last()) {
                 updates.push(BlockUpdate {
                     segment: part.segment.clone(),
@@ -204,13 +209,15 @@ impl Repair<'_> {
         Ok(updates)
     }
 
-    fn write_json<T: Serialize>(&mut self, path: &Path, value: &T) -> Result<()> {
-        let bytes = serde_json::to_vec(value).map_err(|error| Error::invalid(error.to_string()))?;
+    fn write_json<T: Serialize>(&mut self, path: &Location, value: &T) -> Result<()> {
+        let bytes = serde_json::to_vec(value).map_err(|error| Error::internal(error.to_string()))?;
         self.write(path, &bytes)
     }
 
     /// Writes a file; what is there stays under another name.
-    fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, place: &Location, bytes: &[u8]) -> Result<()> {
+        // Tables are repaired where they lie on a disk.
+        let path = place.path();
         if self.report.rebuilt.iter().any(|known| known.path == path) {
             return Ok(());
         }
@@ -227,18 +234,27 @@ impl Repair<'_> {
     }
 }
 
-/// Gives a file a second name, which no engine looks for.
+/// Gives a file another name, which no engine looks for: a second one, since the first goes to the new file only when that is whole. What
+/// is no file (a link, a pipe) would be written to, or through, and makes way.
 fn keep(path: &Path) -> std::io::Result<PathBuf> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_file = fs::symlink_metadata(path)?.is_file();
     for number in 1u32.. {
         let kept = path.with_file_name(format!("damaged-{number}.{name}.bad"));
+        if fs::symlink_metadata(&kept).is_ok() {
+            continue;
+        }
+        if !is_file {
+            fs::rename(path, &kept)?;
+            return Ok(kept);
+        }
         match fs::hard_link(path, &kept) {
             Ok(()) => return Ok(kept),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             // Not every file system knows second names.
             Err(_) => {
                 let mut copy = fs::File::create_new(&kept)?;
-                copy.write_all(&fs::read(path)?)?;
+                std::io::copy(&mut fs::File::open(path)?, &mut copy)?;
                 copy.sync_all()?;
                 return Ok(kept);
             }

@@ -1,8 +1,6 @@
 //! A schema file out of the columns of a data file.
 
-use std::path::Path;
-
-use pilaster_core::Result;
+use pilaster_core::{Location, Result};
 use pilaster_encoding::thrift::{Writer, wire};
 
 use super::super::lost;
@@ -15,7 +13,11 @@ use crate::messages::ColumnSchema;
 const NATIVE_HIVE: i32 = 4;
 
 /// The bytes of a schema file for the columns of the newest data file; `schema` says what was found out about the rest.
-pub(super) fn schema(table: &Path, schema: &TableSchema, options: &CarbonTableOptions) -> Result<Vec<u8>> {
+pub(super) fn schema(
+    table: &Location,
+    schema: &TableSchema,
+    options: &CarbonTableOptions,
+) -> Result<Vec<u8>> {
     let (path, _) = lost::newest_file(table)?;
     let mut columns = columns(&path, &options.limits)?;
     let written = |column: &ColumnSchema| {

@@ -1,10 +1,8 @@
 //! The index of a streaming segment: a record per data file, with what the headers of its blocklets say together.
 
-use std::path::Path;
+use pilaster_core::{Error, ErrorKind, Limits, Location, Result, SourceRef};
 
-use pilaster_core::{Error, ErrorKind, Limits, Result, SourceRef};
-
-use super::super::open::open_path;
+use super::super::open::open_file;
 use crate::file::layout::read_header;
 use crate::file::stream::{open_stream_until_damage, record};
 
@@ -12,18 +10,18 @@ use crate::file::stream::{open_stream_until_damage, record};
 const WINDOW_BYTES: u64 = 1 << 20;
 
 /// Whether a data file holds rows of a stream.
-pub(super) fn is_stream(path: &Path, limits: &Limits) -> Result<bool> {
-    let source = open_path(path)?;
+pub(super) fn is_stream(path: &Location, limits: &Limits) -> Result<bool> {
+    let source = open_file(path)?;
     Ok(read_header(&source, limits)
         .is_ok_and(|(header, _)| !header.is_footer_present && header.sync_marker.is_some()))
 }
 
 /// The bytes of the index over `files`: all their whole blocklets count. What follows the last one is taken for a batch that was
 /// never finished, unless another blocklet follows: the engine cuts off what its index does not count.
-pub(super) fn index(folder: &Path, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
+pub(super) fn index(folder: &Location, files: &[String], limits: &Limits) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for name in files {
-        let source = open_path(&folder.join(name))?;
+        let source = open_file(&folder.child(name))?;
         let (file, damage) =
             open_stream_until_damage(SourceRef::clone(&source), limits.clone(), source.size())?;
         if let Some(error) = damage {
@@ -40,7 +38,7 @@ pub(super) fn index(folder: &Path, files: &[String], limits: &Limits) -> Result<
         record.write(&mut out);
     }
     if out.is_empty() {
-        let place = folder.display().to_string();
+        let place = folder.to_string();
         return Err(Error::corrupt("data files of a stream", "none").at(&place, 0, "carbondata stream"));
     }
     Ok(out)
@@ -76,7 +74,7 @@ mod tests {
         let bytes = sample::file(&[sample::measure("a", sample::DOUBLE)], &[(1, None, row)]);
         let rebuilt = |bytes: &[u8], limits: &Limits| {
             std::fs::write(folder.join(&name), bytes).unwrap();
-            index(&folder, std::slice::from_ref(&name), limits)
+            index(&Location::local(&folder), std::slice::from_ref(&name), limits)
         };
         let whole = rebuilt(&bytes, &Limits::default()).unwrap();
         let cut = rebuilt(&bytes[..bytes.len() - 1], &Limits::default()).unwrap();

@@ -1,14 +1,12 @@
 //! Parts of Thrift structs as they stand in a data file, to be put into other files unchanged.
 
-use std::path::Path;
-
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_core::{Error, Limits, Location, Result, SourceRef};
 use pilaster_encoding::DecodeError;
 use pilaster_encoding::thrift::{Field, Reader, wire};
 
-use super::super::open::open_path;
+use super::super::open::open_file;
 use crate::messages::{BlockletIndex, Parsed, required};
 
 const HEADER_PART: &str = "carbondata header";
@@ -40,8 +38,8 @@ pub(super) struct RawLegacy {
 }
 
 /// Reads header and footer of a data file of version 3.
-pub(super) fn read(path: &Path, limits: &Limits) -> Result<RawFile> {
-    let source = open_path(path)?;
+pub(super) fn read(path: &Location, limits: &Limits) -> Result<RawFile> {
+    let source = open_file(path)?;
     let (columns, time_stamp) = header(&source, limits)?;
     let (offset, bytes) = footer_bytes(&source, limits)?;
     let mut file = footer(&bytes).at(source.name(), offset, FOOTER_PART)?;
@@ -52,8 +50,8 @@ pub(super) fn read(path: &Path, limits: &Limits) -> Result<RawFile> {
 }
 
 /// Reads the footer of a data file of version 1 or 2.
-pub(super) fn read_legacy(path: &Path, limits: &Limits) -> Result<RawLegacy> {
-    let source = open_path(path)?;
+pub(super) fn read_legacy(path: &Location, limits: &Limits) -> Result<RawLegacy> {
+    let source = open_file(path)?;
     let (offset, bytes) = footer_bytes(&source, limits)?;
     let mut file = legacy_footer(&bytes).at(source.name(), offset, FOOTER_PART)?;
     file.footer_offset = i64::try_from(offset).unwrap_or(i64::MAX);
@@ -74,8 +72,8 @@ fn footer_bytes(source: &SourceRef, limits: &Limits) -> Result<(u64, Bytes)> {
 }
 
 /// The columns of a data file, each as its bytes: of a header, or of a footer of versions 1 and 2.
-pub(super) fn columns(path: &Path, limits: &Limits) -> Result<Vec<Vec<u8>>> {
-    let columns = header(&open_path(path)?, limits).map(|(columns, _)| columns);
+pub(super) fn columns(path: &Location, limits: &Limits) -> Result<Vec<Vec<u8>>> {
+    let columns = header(&open_file(path)?, limits).map(|(columns, _)| columns);
     columns.or_else(|error| read_legacy(path, limits).map(|file| file.columns).map_err(|_| error))
 }
 

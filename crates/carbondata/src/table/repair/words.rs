@@ -1,15 +1,14 @@
-//! The files beside the words of a dictionary: how far they are committed, and their order.
+//! The files beside the entries of a dictionary: how far they are committed, and their order.
 
 use std::cmp::Ordering;
-use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 use pilaster_encoding::thrift::{Reader, Writer, wire};
 
 use super::super::dictionary::{committed_bytes, parse_words};
-use super::super::open::open_path;
+use super::super::open::open_file;
 use super::super::options::CarbonTableOptions;
 use super::super::schema::TableSchema;
 use super::super::status::checked_name;
@@ -19,9 +18,9 @@ use crate::messages::{ColumnSchema, Parsed};
 const PART: &str = "carbondata dictionary";
 const SORT_PART: &str = "carbondata sort index";
 
-/// A meta file that commits all whole chunks of the words at once; the borders between loads are lost.
-pub(super) fn meta(metadata: &Path, column_id: &str, options: &CarbonTableOptions) -> Result<Vec<u8>> {
-    let dict = open_path(&metadata.join(checked_name(&format!("{column_id}.dict"))?))?;
+/// A meta file that commits all whole chunks of the entries at once; the borders between loads are lost.
+pub(super) fn meta(metadata: &Location, column_id: &str, options: &CarbonTableOptions) -> Result<Vec<u8>> {
+    let dict = open_file(&metadata.child(checked_name(&format!("{column_id}.dict"))?))?;
     options.limits.metadata(dict.size()).at(dict.name(), 0, PART)?;
     let bytes = dict.read_at(0..dict.size())?;
     let (words, chunks, end) = whole_chunks(&bytes);
@@ -61,22 +60,22 @@ fn whole_chunks(bytes: &[u8]) -> (usize, usize, usize) {
 
 /// The sort index that a dictionary has and the one it should have.
 struct SortIndex {
-    path: PathBuf,
+    path: Location,
     expected: Vec<u8>,
     found: Result<Vec<u8>>,
 }
 
-/// The sort indexes of all dictionaries of a table whose words can be read.
-fn all(table: &Path, schema: &TableSchema, limits: &Limits) -> Result<Vec<SortIndex>> {
-    let metadata = table.join("Metadata");
+/// The sort indexes of all dictionaries of a table whose entries can be read.
+fn all(table: &Location, schema: &TableSchema, limits: &Limits) -> Result<Vec<SortIndex>> {
+    let metadata = table.child("Metadata");
     let mut indexes = Vec::new();
     for column in schema.columns.iter().filter(|column| is_global(column)) {
         let id = checked_name(&column.column_id)?;
         // Words that cannot be read are named where rows need them.
         let Ok((words, committed)) = words_of(&metadata, id, limits) else { continue };
         let order = order(column, &words);
-        let path = metadata.join(format!("{id}_{committed}.sortindex"));
-        let found = open_path(&path).and_then(|source| {
+        let path = metadata.child(format!("{id}_{committed}.sortindex"));
+        let found = open_file(&path).and_then(|source| {
             limits.metadata(source.size()).at(source.name(), 0, SORT_PART)?;
             Ok(source.read_at(0..source.size())?.to_vec())
         });
@@ -85,11 +84,11 @@ fn all(table: &Path, schema: &TableSchema, limits: &Limits) -> Result<Vec<SortIn
     Ok(indexes)
 }
 
-fn words_of(metadata: &Path, id: &str, limits: &Limits) -> Result<(Vec<String>, u64)> {
-    let meta = open_path(&metadata.join(format!("{id}.dictmeta")))?;
+fn words_of(metadata: &Location, id: &str, limits: &Limits) -> Result<(Vec<String>, u64)> {
+    let meta = open_file(&metadata.child(format!("{id}.dictmeta")))?;
     limits.metadata(meta.size()).at(meta.name(), 0, PART)?;
     let committed = committed_bytes(&meta.read_at(0..meta.size())?).at(meta.name(), 0, PART)?;
-    let dict = open_path(&metadata.join(format!("{id}.dict")))?;
+    let dict = open_file(&metadata.child(format!("{id}.dict")))?;
     limits.metadata(committed).at(dict.name(), 0, PART)?;
     if committed > dict.size() {
         return Err(Error::corrupt(format!("{committed} bytes"), dict.size()).at(dict.name(), 0, PART));
@@ -99,7 +98,7 @@ fn words_of(metadata: &Path, id: &str, limits: &Limits) -> Result<(Vec<String>, 
     Ok((words.into_iter().map(str::to_string).collect(), committed))
 }
 
-/// The codes of words in the order of their values: texts as Java compares them, numbers as numbers, what is none at the end.
+/// The codes of entries in the order of their values: texts as Java compares them, numbers as numbers, what is none at the end.
 pub(crate) fn order(column: &ColumnSchema, words: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..words.len()).collect();
     let word = |place: usize| words.get(place).map_or("", String::as_str);
@@ -174,10 +173,10 @@ fn parse(bytes: &[u8]) -> Parsed<(Vec<i32>, Vec<i32>)> {
 
 /// The sort indexes that are lost or wrong, as they should be.
 pub(super) fn sort_indexes(
-    table: &Path,
+    table: &Location,
     schema: &TableSchema,
     options: &CarbonTableOptions,
-) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+) -> Result<Vec<(Location, Vec<u8>)>> {
     let all = all(table, schema, &options.limits)?;
     Ok(all
         .into_iter()
@@ -187,12 +186,12 @@ pub(super) fn sort_indexes(
 }
 
 /// What is wrong with the sort indexes of a table: no row is touched, reading does not need them.
-pub(crate) fn check(table: &Path, schema: &TableSchema, limits: &Limits) -> Result<Vec<Finding>> {
+pub(crate) fn check(table: &Location, schema: &TableSchema, limits: &Limits) -> Result<Vec<Finding>> {
     let finding = |index: SortIndex| {
         Some(Finding {
             severity: Severity::Warning,
             message: index.problem()?,
-            path: index.path.display().to_string().into(),
+            path: index.path.to_string().into(),
             offset: 0,
             part: SORT_PART.into(),
             rows: None,

@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::source::open_source;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Location, Result};
 use serde_json::{Map, Value, json};
 
+use super::super::open::open_file;
 use super::super::schema::TableSchema;
 use super::super::status::{SegmentStatus, read_json};
 use super::load::{LoadedFolder, write_whole};
@@ -30,16 +30,16 @@ pub(crate) fn status_path(table: &Path) -> PathBuf {
 
 /// The entries as they are; none, if nothing was ever loaded.
 pub(crate) fn read_entries(table: &Path) -> Result<Vec<Entry>> {
-    let path = status_path(table);
-    if !path.exists() {
-        return Ok(Vec::new());
+    let file = Location::local(status_path(table));
+    match file.entry()? {
+        Some(_) => read_json(&open_file(&file)?, PART),
+        None => Ok(Vec::new()),
     }
-    read_json(&open_source(&path.display().to_string())?, PART)
 }
 
 pub(crate) fn write_entries(table: &Path, entries: &[Entry]) -> Result<()> {
     let path = status_path(table);
-    let bytes = serde_json::to_vec(entries).map_err(|error| Error::invalid(error.to_string()))?;
+    let bytes = serde_json::to_vec(entries).map_err(|error| Error::internal(error.to_string()))?;
     write_whole(&path, &bytes).at(&path.display().to_string(), 0, PART)
 }
 

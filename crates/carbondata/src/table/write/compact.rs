@@ -17,8 +17,8 @@ use super::load::LoadWriter;
 use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
 use super::plan::{plan, read_table, segment_folder, table_files};
-use crate::file::WriteSummary;
 use crate::file::write::writer::now_millis;
+use crate::file::{Calendar, WriteSummary};
 
 /// What a compaction did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +43,8 @@ pub fn compact(
     options: CarbonTableWriterOptions,
 ) -> Result<CompactionSummary> {
     let table = read_table(folder)?;
-    let options = CarbonTableWriterOptions { files: table_files(&table, &options.files)?, ..options };
+    let files = table_files(&table, &options.files)?.with_calendar(Calendar::Stored);
+    let options = CarbonTableWriterOptions { files, ..options };
     let _lock = TableLock::take(folder, "compaction.lock", options.lock_timeout)?;
     let name = folder.display().to_string();
     let before = read_entries(folder)?;
@@ -62,8 +63,9 @@ pub fn compact(
     if place.exists() {
         std::fs::remove_dir_all(&place).at(&place.display().to_string(), 0, "")?;
     }
-    let source =
-        CarbonTable::open(folder, &CarbonTableOptions::default().with_segments(Some(merged.clone())))?;
+    // Days go from file to file as they are.
+    let read = CarbonTableOptions::default().with_segments(Some(merged.clone()));
+    let source = CarbonTable::open(folder, &read.with_calendar(Calendar::Stored))?;
     let mut plan = plan(folder, &table, &result, time, is_old(&table, &before), &options)?;
     let dictionaries = Dictionaries::open(folder, &plan.columns, &options)?;
     plan.codes = dictionaries.codes();

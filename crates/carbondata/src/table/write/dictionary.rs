@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 use pilaster_encoding::thrift;
 
 use super::super::dictionary::{committed_bytes, parse_words};
-use super::super::open::open_path;
+use super::super::open::open_file;
 use super::super::repair::words;
 use super::super::status::checked_name;
 use super::load::write_whole;
@@ -22,9 +22,10 @@ use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
 use crate::file::types::is_global;
 use crate::file::write::TableCodes;
+use crate::file::write::strings::fitting;
 use crate::messages::ColumnSchema;
 
-/// Members of a chunk of the file of words.
+/// Members of a chunk of the file of entries.
 const CHUNK_MEMBERS: usize = 10_000;
 
 /// A dictionary that a load may extend.
@@ -69,13 +70,13 @@ impl Dictionaries {
                 checked_name(&format!("{}.lock", column.column_id))?,
                 options.lock_timeout,
             )?;
-            let meta = path_of(&metadata, &column.column_id, ".dictmeta")?;
+            let meta = Location::local(path_of(&metadata, &column.column_id, ".dictmeta")?);
             let (mut bytes, mut committed) = (Default::default(), 0);
-            if meta.exists() {
-                let source = open_path(&meta)?;
+            if meta.entry()?.is_some() {
+                let source = open_file(&meta)?;
                 let records = source.read_at(0..source.size())?;
                 committed = committed_bytes(&records).at(source.name(), 0, "carbondata dictionary meta")?;
-                let dict = open_path(&path_of(&metadata, &column.column_id, ".dict")?)?;
+                let dict = open_file(&path_of(&metadata, &column.column_id, ".dict")?.into())?;
                 Limits::default().metadata(committed).at(dict.name(), 0, "carbondata dictionary")?;
                 bytes = dict.read_at(0..committed)?;
             }
@@ -137,14 +138,16 @@ impl OpenDictionary {
             true => std::fs::read(&path).at(&path.display().to_string(), 0, "")?,
             false => Vec::new(),
         };
-        let number = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
-        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let number = |value: usize| fitting::<i32>(value, "the members of a dictionary");
+        let signed = |value: u64| {
+            i64::try_from(value).map_err(|_| Error::invalid(format!("a dictionary of {value} bytes")))
+        };
         let mut writer = thrift::Writer::new(&mut records);
-        writer.i32(1, number(self.known.saturating_add(1)));
-        writer.i32(2, number(members.len()));
-        writer.i64(3, signed(self.committed));
-        writer.i64(4, signed(end));
-        writer.i32(5, number(new.len().div_ceil(CHUNK_MEMBERS)));
+        writer.i32(1, number(self.known.saturating_add(1))?);
+        writer.i32(2, number(members.len())?);
+        writer.i64(3, signed(self.committed)?);
+        writer.i64(4, signed(end)?);
+        writer.i32(5, number(new.len().div_ceil(CHUNK_MEMBERS))?);
         writer.finish();
         write_whole(&path, &records)?;
         options.step("dictmeta");

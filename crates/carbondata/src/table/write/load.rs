@@ -10,14 +10,16 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringViewArray};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use pilaster_core::error::AtPosition;
+use pilaster_core::merge::Keys;
+use pilaster_core::sort::{SortOptions, Sorter};
 use pilaster_core::{AtomicFile, Error, Result};
 
 use super::buckets::bucket_numbers;
 use super::options::CarbonTableWriterOptions;
 use super::partitions::{folder_name, partition_text};
-use super::sort::RowSorter;
 use crate::file::page::strings::NULL_MARKER;
 use crate::file::write::encoder::{EncodedBlocklet, RowEncoder, stored_columns};
 use crate::file::write::writer::{FileFacts, FileOutput};
@@ -65,8 +67,17 @@ impl LoadPlan {
         self.segment.as_deref().unwrap_or("null")
     }
 
-    /// What rows are sorted by: partition, bucket, sort columns.
-    fn keys(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    /// What rows are sorted by, as bytes: partition, bucket, sort columns, nulls first.
+    fn append_keys(&self, batch: &RecordBatch, keys: &mut Keys) -> Result<()> {
+        let columns = self.key_columns(batch)?;
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        for row in &RowConverter::new(fields)?.convert_columns(&columns)? {
+            keys.push_bytes(row.as_ref());
+        }
+        Ok(())
+    }
+
+    fn key_columns(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         let mut keys = self.group_columns(batch)?;
         for place in &self.sort_columns {
             let column = batch.column(*place);
@@ -87,7 +98,7 @@ impl LoadPlan {
     fn group_columns(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
         let mut groups: Vec<ArrayRef> = Vec::new();
         for place in &self.partition_columns {
-            groups.push(partition_text(batch.column(*place))?);
+            groups.push(partition_text(batch.column(*place), self.options.files.calendar)?);
         }
         if self.buckets > 0 {
             let columns: Vec<_> =
@@ -120,7 +131,7 @@ pub(crate) struct Loaded {
 /// Writes the files of a load. Dropped without [`LoadWriter::finish`], it removes those it made.
 pub(crate) struct LoadWriter {
     plan: Arc<LoadPlan>,
-    sorter: Option<RowSorter>,
+    sorter: Option<Sorter>,
     group: Option<GroupWriter>,
     groups: u64,
     /// Index files by folder.
@@ -160,14 +171,11 @@ impl LoadWriter {
     pub fn new(plan: LoadPlan) -> Self {
         let plan = Arc::new(plan);
         let sorter = plan.is_keyed().then(|| {
+            // Beside the files to come, where there is room for them.
+            let options =
+                SortOptions::new(&plan.root).with_memory_bytes(plan.options.files.sort_memory_bytes);
             let keys = Arc::clone(&plan);
-            let name = format!(".sort-{}-{}-{}", plan.segment_text(), plan.time, std::process::id());
-            RowSorter::new(
-                Arc::clone(&plan.schema),
-                Box::new(move |batch| keys.keys(batch)),
-                plan.options.files.sort_memory_bytes,
-                plan.root.join(name),
-            )
+            Sorter::new(Arc::clone(&plan.schema), options, move |batch, to| keys.append_keys(batch, to))
         });
         let made = MadeFiles { root: plan.root.clone(), paths: Vec::new() };
         Self {
@@ -189,7 +197,7 @@ impl LoadWriter {
         let columns = stored_columns(batch, &self.plan.schema)?;
         let batch = RecordBatch::try_new(Arc::clone(&self.plan.schema), columns)?;
         match &mut self.sorter {
-            Some(sorter) => sorter.push(batch),
+            Some(sorter) => sorter.push(&batch),
             None => self.write_group(&batch, &[]),
         }
     }
@@ -424,7 +432,7 @@ impl FileSet<'_> {
         }
         match self.open {
             Some((_, output)) => output.write(blocklet),
-            None => Err(Error::invalid("a blocklet outside of any file")),
+            None => Err(Error::internal("a blocklet outside of any file")),
         }
     }
 

@@ -7,7 +7,6 @@
 //! | `folder` | folders of data files, as the SDK makes them |
 //! | `plan` | what a load writes, out of the options and what the table says |
 //! | `load` | the data and index files of one load |
-//! | `sort` | rows in the order of keys, through temporary files if they are many |
 //! | `partitions`, `buckets` | where a row goes |
 //! | `commit` | changes of `tablestatus`; segment files |
 //! | `lock` | locks, as CarbonData takes them |
@@ -27,7 +26,6 @@ mod lock;
 mod options;
 mod partitions;
 mod plan;
-mod sort;
 mod writer;
 
 pub use compact::{CompactionSummary, compact};

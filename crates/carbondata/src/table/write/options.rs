@@ -73,6 +73,13 @@ impl CarbonTableWriterOptions {
         self
     }
 
+    /// As [`CarbonWriterOptions::with_sort_memory_bytes`], whatever else its files have.
+    #[must_use]
+    pub fn with_sort_memory_bytes(mut self, bytes: usize) -> Self {
+        self.files = self.files.with_sort_memory_bytes(bytes);
+        self
+    }
+
     /// Columns whose values are in the names of folders, of a new table. They become its last columns.
     #[must_use]
     pub fn with_partition_columns<I, S>(mut self, columns: I) -> Self

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use pilaster_core::{Error, Limits, Result};
 
 use super::super::buckets::Buckets;
-use super::super::open::{open_path, schema_path};
+use super::super::open::{open_file, schema_path};
 use super::super::schema::{SchemaChange, TableSchema};
 use super::dictionary::can_have_dictionary;
 use super::load::{LoadPlan, places_of};
@@ -31,7 +31,7 @@ pub(crate) fn segment_folder(id: &str) -> PathBuf {
 pub(crate) fn read_table(folder: &Path) -> Result<TableSchema> {
     let name = folder.display().to_string();
     let missing = || Error::invalid("no CarbonData table: Metadata has no schema file").at(&name, 0, "");
-    TableSchema::open(&open_path(&schema_path(folder).ok_or_else(missing)?)?, &Limits::default())
+    TableSchema::open(&open_file(&schema_path(&folder.into())?.ok_or_else(missing)?)?, &Limits::default())
 }
 
 /// The schema file of a new table.
