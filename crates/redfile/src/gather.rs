@@ -187,7 +187,7 @@ fn union(
 /// The values of runs, each as often as its run is long.
 pub(crate) fn expand_runs(array: &ArrayRef) -> Result<ArrayRef> {
     let DataType::RunEndEncoded(ends, _) = array.data_type() else {
-        return Err(Error::invalid(format!("runs, not {}", array.data_type())));
+        return Err(Error::internal(format!("runs, not {}", array.data_type())));
     };
     match ends.data_type() {
         DataType::Int16 => expand::<Int16Type>(array),
@@ -198,7 +198,7 @@ pub(crate) fn expand_runs(array: &ArrayRef) -> Result<ArrayRef> {
 
 fn expand<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
     let runs: &RunArray<R> =
-        array.as_run_opt::<R>().ok_or_else(|| Error::invalid(format!("runs, not {}", array.data_type())))?;
+        array.as_run_opt::<R>().ok_or_else(|| Error::internal(format!("runs, not {}", array.data_type())))?;
     let indices = (0..runs.len()).map(|row| runs.get_physical_index(row) as u64);
     gather(runs.values(), &UInt64Array::from_iter_values(indices))
 }
@@ -206,7 +206,7 @@ fn expand<R: RunEndIndexType>(array: &ArrayRef) -> Result<ArrayRef> {
 /// Equal neighbours of `array` as one value with the end of their run.
 pub(crate) fn runs(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let DataType::RunEndEncoded(ends, _) = data_type else {
-        return Err(Error::invalid(format!("runs, not {data_type}")));
+        return Err(Error::internal(format!("runs, not {data_type}")));
     };
     let ranges = if array.is_empty() {
         Vec::new()

@@ -83,10 +83,7 @@ pub fn repair<W: Write>(
     }
     let mut writer = RedfileWriter::try_new_with_schema(sink, schema, writer_options)?;
     let log = Arc::new(LossLog::new());
-    for reason in recovery.losses() {
-        let end = reader.row_count().unwrap_or_default();
-        log.add(LostRows { rows: end..end, column: None, reason });
-    }
+    recovery.losses().into_iter().for_each(|reason| log.add(LostRows::unknown(reason)));
     let mut row_groups_copied = 0u64;
     progress.set_total(reader.row_count().unwrap_or_default());
     for group in 0..reader.metadata().row_groups.len() {
@@ -203,6 +200,7 @@ impl InPlaceRepair {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the file has another size by now; [`pilaster_core::ErrorKind::Io`].
+    #[expect(clippy::disallowed_methods, reason = "a file is repaired where it is, on a disk")]
     pub fn apply(&self, path: &Path) -> Result<()> {
         let name = path.display().to_string();
         let mut file = OpenOptions::new().append(true).open(path).at(&name, 0, "open")?;

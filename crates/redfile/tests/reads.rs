@@ -199,7 +199,7 @@ fn lost_cells_may_be_null_instead_of_losing_the_row() {
     let (dropped, losses) = scan(LostCells::DropRow);
     assert_eq!(dropped.num_rows(), 3000 - count);
     assert_eq!(
-        (losses.len(), losses[0].rows.clone(), losses[0].column.as_deref()),
+        (losses.len(), losses[0].positions().unwrap(), losses[0].column.as_deref()),
         (1, lost.clone(), Some("word"))
     );
     let (filled, losses) = scan(LostCells::Null);
@@ -210,7 +210,7 @@ fn lost_cells_may_be_null_instead_of_losing_the_row() {
         filled.column(1).slice(lost.end as usize, 3000 - lost.end as usize).as_ref(),
         batch.column(1).slice(lost.end as usize, 3000 - lost.end as usize).as_ref()
     );
-    assert_eq!(losses[0].rows, lost);
+    assert_eq!(losses[0].positions(), Some(lost));
 }
 
 fn any_predicate() -> impl Strategy<Value = Predicate> {

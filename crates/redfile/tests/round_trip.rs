@@ -14,7 +14,12 @@ mod support;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, Decimal32Array, Decimal64Array, DictionaryArray, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, StructArray,
+};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
 use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
@@ -26,7 +31,7 @@ use pilaster_redfile::{
 };
 use proptest::prelude::*;
 
-use support::{Numbers, memory, one_batch, open, random, write};
+use support::{Numbers, memory, one_batch, open, random, read_all, write};
 
 fn any_options(numbers: &mut Numbers) -> RedfileWriterOptions {
     let mut flag = || numbers.below(4) > 0;
@@ -258,4 +263,59 @@ fn keys_with_and_without_values_survive() {
     let pairs = reader.metadata().key_values.clone().unwrap();
     assert_eq!(pairs, [("only a key".to_string(), None), ("é".to_string(), Some("漢".to_string()))]);
     assert_eq!(reader.schema().metadata().get("only a key").map(String::as_str), Some(""));
+}
+
+/// Query engines compute with narrow decimals as if they were integers, so they leave as wide ones, wherever they are.
+#[test]
+fn narrow_decimals_come_back_wide() {
+    let narrow: ArrayRef = Arc::new(
+        Decimal32Array::from(vec![Some(-150), None, Some(999_999_999)])
+            .with_precision_and_scale(9, 2)
+            .unwrap(),
+    );
+    let long: ArrayRef = Arc::new(
+        Decimal64Array::from(vec![Some(1), Some(-999_999_999_999_999_999), None])
+            .with_precision_and_scale(18, -2)
+            .unwrap(),
+    );
+    let keys = Int32Array::from(vec![Some(2), None, Some(0)]);
+    let words: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::clone(&narrow)));
+    let item = Arc::new(Field::new("item", long.data_type().clone(), true));
+    let lists: ArrayRef =
+        Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([2, 0, 1]), Arc::clone(&long), None));
+    let whole: ArrayRef = Arc::new(StructArray::from(vec![(
+        Arc::new(Field::new("inner", narrow.data_type().clone(), true)),
+        Arc::clone(&narrow),
+    )]));
+    let columns = [("narrow", narrow), ("long", long), ("words", words), ("lists", lists), ("whole", whole)];
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )
+    .unwrap();
+    let found = read_all(&write(&batch, RedfileWriterOptions::default()).unwrap()).unwrap();
+    let types: Vec<_> = found.schema().fields().iter().map(|field| field.data_type().to_string()).collect();
+    assert!(types.iter().all(|text| text.contains("Decimal128(")), "{types:?}");
+    for (column, expected) in found.columns().iter().zip(batch.columns()) {
+        for row in 0..3 {
+            let text = |array: &ArrayRef| arrow_cast::display::array_value_to_string(array, row).unwrap();
+            assert_eq!(text(column), text(expected), "{} row {row}", expected.data_type());
+        }
+    }
+}
+
+#[test]
+fn a_row_group_takes_no_more_bytes_than_it_may() {
+    let word = |row: usize| format!("{row:08}").repeat(700);
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..3000).map(word)));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3000));
+    let batch = RecordBatch::try_from_iter([("n", numbers), ("t", texts)]).unwrap();
+    let most = 1_000_000;
+    let options = RedfileWriterOptions::default().with_row_group_bytes(most);
+    let reader = open(&write(&batch, options).unwrap()).unwrap();
+    let groups = &reader.metadata().row_groups;
+    // A row, and what stands in front of pages, may be over.
+    let largest = groups.iter().map(|group| group.total_byte_size).max().unwrap();
+    assert!(largest <= most as i64 + 20_000, "{largest}");
+    assert!(groups.len() >= 17 && groups.len() <= 40, "{}", groups.len());
+    assert_eq!(reader.row_count(), Some(3000));
 }

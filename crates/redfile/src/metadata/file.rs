@@ -212,7 +212,10 @@ impl FileMetadata {
         if magic != MAGIC {
             return Err(Error::corrupt(
                 "\"RED1\" at the end of the file",
-                format!("\"{}\": no file metadata", magic.escape_ascii()),
+                format!(
+                    "\"{}\": no file metadata, or damage to the bytes that lead to it",
+                    magic.escape_ascii()
+                ),
             )
             .at(name, tail_at.saturating_add(4), TAIL_PART));
         }

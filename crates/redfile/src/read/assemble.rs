@@ -43,7 +43,7 @@ impl Assembly {
     fn leaf(&self, shape: &Shape) -> Result<&LeafBatch> {
         let number = shape.leaves.start.saturating_sub(self.first);
         let leaf = self.leaves.get(number).and_then(Option::as_ref);
-        leaf.ok_or_else(|| Error::invalid(format!("no values of \"{}\"", shape.field.name())))
+        leaf.ok_or_else(|| Error::internal(format!("no values of \"{}\"", shape.field.name())))
     }
 
     fn build(&mut self, shape: &Shape) -> Result<ArrayRef> {
@@ -72,7 +72,7 @@ impl Assembly {
         };
         let number = shape.leaves.start.saturating_sub(self.first);
         let leaf = self.leaves.get_mut(number).and_then(Option::as_mut);
-        let leaf = leaf.ok_or_else(|| Error::invalid(format!("no values of \"{}\"", shape.field.name())))?;
+        let leaf = leaf.ok_or_else(|| Error::internal(format!("no values of \"{}\"", shape.field.name())))?;
         let empty = super::dense::Dense::Bits { bits: Vec::new(), len: 0 };
         let values = std::mem::replace(&mut leaf.values, empty);
         values::array(values, shape.field.data_type(), slots, nulls)
@@ -248,7 +248,7 @@ impl Assembly {
     fn list_offsets<O: OffsetSizeTrait>(&self, shape: &Shape, element: &Shape) -> Result<Vec<O>> {
         let leaf = self.leaf(shape)?;
         let Levels::Full { def, rep } = &leaf.levels else {
-            return Err(Error::invalid("a list without repetition levels"));
+            return Err(Error::internal("a list without repetition levels"));
         };
         if O::from_usize(def.len()).is_none() {
             let message = format!("a batch with {} list entries: ask for fewer rows at once", def.len());

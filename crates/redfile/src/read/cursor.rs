@@ -29,7 +29,7 @@ pub(super) struct RedfileColumns {
 impl Columns for RedfileColumns {
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let shape = self.file.schema.shapes().get(column);
-        let shape = shape.ok_or_else(|| Error::invalid(format!("no column number {column}")))?.clone();
+        let shape = shape.ok_or_else(|| Error::internal(format!("no column number {column}")))?.clone();
         let readers = shape
             .leaves
             .clone()

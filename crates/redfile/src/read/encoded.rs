@@ -63,7 +63,7 @@ pub(super) fn union(union: &UnionShape, selector: &ArrayRef, children: Vec<Array
 /// The values of `array` once each, in the order they first come, and where each of them is used.
 pub(super) fn dictionary(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let DataType::Dictionary(key, _) = data_type else {
-        return Err(Error::invalid(format!("a dictionary, not {data_type}")));
+        return Err(Error::internal(format!("a dictionary, not {data_type}")));
     };
     let converter = RowConverter::new(vec![SortField::new(array.data_type().clone())])?;
     let rows = converter.convert_columns(std::slice::from_ref(&array))?;

@@ -24,7 +24,7 @@ const COLUMN_METADATA_BYTES: u64 = 1 << 10;
 
 pub(crate) const COLUMN_PART: &str = "redfile column metadata";
 
-/// See the module.
+/// What all readers of an open file share.
 #[derive(Debug)]
 pub(crate) struct RedFile {
     pub source: SourceRef,
@@ -111,7 +111,7 @@ impl RedFile {
 
     /// What a column becomes in Arrow.
     pub fn leaf_type(&self, number: usize) -> Result<&DataType> {
-        self.leaf_types.get(number).ok_or_else(|| Error::invalid(format!("no column {number}")))
+        self.leaf_types.get(number).ok_or_else(|| Error::internal(format!("no column {number}")))
     }
 
     /// The rows of a row group among all rows.

@@ -3,21 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pilaster_core::source::open_source;
-use pilaster_core::{Limits, Result, SourceRef};
+pub use pilaster_core::LostCells;
+use pilaster_core::{Limits, Location, Result, SourceRef};
 
 /// Opens a data file by its path, relative to the folder of the metadata file.
 pub(crate) type OpenFile = Arc<dyn Fn(&str) -> Result<SourceRef> + Send + Sync>;
-
-/// What a tolerant scan does with a row of which some cells are lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LostCells {
-    /// Leaves the row out.
-    #[default]
-    DropRow,
-    /// Gives null for them where the field may be null; leaves the row out where it may not.
-    Null,
-}
 
 /// How to open a file.
 #[derive(Clone)]
@@ -99,5 +89,5 @@ impl RedfileReaderOptions {
 pub(crate) fn beside(name: &str) -> OpenFile {
     let folder = name.rfind(['/', std::path::MAIN_SEPARATOR]).and_then(|end| name.get(..=end));
     let folder = folder.unwrap_or_default().to_string();
-    Arc::new(move |path| open_source(&format!("{folder}{path}")))
+    Arc::new(move |path| Location::parse(&format!("{folder}{path}"))?.open())
 }

@@ -131,10 +131,7 @@ impl Dataset for RedfileReader {
             OnDamage::Skip(log) => Some(Arc::clone(log)),
         };
         if let (Some(log), Some(recovery)) = (&losses, &self.file.recovery) {
-            let end = self.file.rows();
-            for reason in recovery.losses() {
-                log.add(LostRows { rows: end..end, column: None, reason });
-            }
+            recovery.losses().into_iter().for_each(|reason| log.add(LostRows::unknown(reason)));
         }
         let columns = RedfileColumns { file: Arc::clone(&self.file), losses };
         positional::scan(&columns, self.file.schema.arrow(), request, &wanted)

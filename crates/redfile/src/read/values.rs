@@ -108,7 +108,6 @@ fn words_array(words: Vec<u32>, data_type: &DataType, nulls: Option<NullBuffer>)
         DataType::Int16 => narrowed::<i16>(&words, data_type, nulls),
         // The sixteen bits of a half are there as they are.
         DataType::UInt16 | DataType::Float16 => narrowed::<u16>(&words, data_type, nulls),
-        DataType::Decimal64(..) => fixed(signed().map(i64::from).collect(), data_type, nulls),
         DataType::Decimal128(..) => fixed(signed().map(i128::from).collect(), data_type, nulls),
         DataType::Decimal256(..) => {
             fixed(signed().map(|value| i256::from_i128(value.into())).collect(), data_type, nulls)
@@ -188,7 +187,7 @@ fn strings(
             Ok(Arc::new(StringArray::try_new(offsets, values.into(), nulls).map_err(|e| no_text(&e))?))
         }
         DataType::FixedSizeBinary(width) => fixed_binary(&values, &offsets, *width, nulls),
-        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
+        DataType::Decimal128(..) => {
             let numbers = each(&values, &offsets, |bytes| big_endian::<16>(bytes).map(i128::from_be_bytes))?;
             fixed(filled(numbers, nulls.as_ref())?, data_type, nulls)
         }

@@ -144,6 +144,10 @@ impl RecoveryReport {
         let (used, discarded) = self.discarded();
         let mut notes = Vec::new();
         match self.rest {
+            // Behind checkpoints lies the metadata too.
+            Some(Rest::Tail) if self.source == Some(RecoverySource::Checkpoint) => notes.push(format!(
+                "the last bytes, which lead to the file metadata at byte {used}, are damaged; the file metadata is whole"
+            )),
             Some(Rest::Tail) => notes.push(format!(
                 "the last {discarded} bytes, which lead to the file metadata, are damaged; the file metadata is whole"
             )),

@@ -17,6 +17,8 @@ use crate::schema::RedfileSchema;
 
 /// Bytes in which most structures fit.
 const STRUCTURE_BYTES: u64 = 4 << 10;
+/// How much file metadata is looked at to see whether it is whole.
+const METADATA_BYTES: u64 = 64 << 20;
 
 enum Structure {
     Block(u64),
@@ -259,10 +261,17 @@ enum Guess {
 pub(super) fn rest_at(source: &SourceRef, at: u64) -> Result<Rest> {
     let bytes = source.read_at(at..at.saturating_add(STRUCTURE_BYTES).min(source.size()).max(at))?;
     Ok(match kind_of(&bytes) {
+        Some(Guess::File) if is_whole_metadata(source, at)? => Rest::Tail,
         Some(Guess::File) => Rest::Footer,
         Some(Guess::Page) => Rest::RowGroup,
         Some(Guess::Column) | None => Rest::Unknown,
     })
+}
+
+/// Whether file metadata that is not damaged begins here, so that only what leads to it can be.
+fn is_whole_metadata(source: &SourceRef, at: u64) -> Result<bool> {
+    let end = at.saturating_add(METADATA_BYTES).min(source.size());
+    Ok(FileMetadata::parse_at_start(&source.read_at(at..end)?).is_ok())
 }
 
 /// What the first bytes of a structure say it is.

@@ -126,11 +126,10 @@ fn decimal_type(bits: i32, precision: i32, scale: i32, physical: PhysicalType) -
         let expected = format!("{} for a precision of {precision}", decimal_physical(precision));
         return Err(bad_schema(expected, physical.to_string()));
     }
+    // Query engines compute with Arrow's narrow decimals as if they were integers.
     Ok(match bits {
-        32 => DataType::Decimal32(precision, scale),
-        64 => DataType::Decimal64(precision, scale),
-        128 => DataType::Decimal128(precision, scale),
-        _ => DataType::Decimal256(precision, scale),
+        256 => DataType::Decimal256(precision, scale),
+        _ => DataType::Decimal128(precision, scale),
     })
 }
 

@@ -109,28 +109,28 @@ impl ColumnWriter {
                     values.extend(bits.slice(from, to.saturating_sub(from)).values().iter().map(u8::from));
                     Ok(())
                 }
-                _ => Err(Error::invalid("booleans in another column")),
+                _ => Err(Error::internal("booleans in another column")),
             }),
             Values::Words(words) => self.write_fixed(&levels, |pending, from, to| match pending {
                 Pending::Words(values) => {
                     values.extend_from_slice(words.get(from..to).unwrap_or_default());
                     Ok(())
                 }
-                _ => Err(Error::invalid("32-bit values in another column")),
+                _ => Err(Error::internal("32-bit values in another column")),
             }),
             Values::Longs(longs) => self.write_fixed(&levels, |pending, from, to| match pending {
                 Pending::Longs(values) => {
                     values.extend_from_slice(longs.get(from..to).unwrap_or_default());
                     Ok(())
                 }
-                _ => Err(Error::invalid("64-bit values in another column")),
+                _ => Err(Error::internal("64-bit values in another column")),
             }),
             Values::Wide(wide) => self.write_fixed(&levels, |pending, from, to| match pending {
                 Pending::Wide(values) => {
                     values.extend_from_slice(wide.get(from..to).unwrap_or_default());
                     Ok(())
                 }
-                _ => Err(Error::invalid("96-bit values in another column")),
+                _ => Err(Error::internal("96-bit values in another column")),
             }),
             Values::Text(strings) => match strings {
                 ByteStrings::Small(array) => self.write_strings(&levels, &array),
@@ -369,7 +369,7 @@ impl ColumnWriter {
 }
 
 fn not_strings() -> Error {
-    Error::invalid("strings in another column")
+    Error::internal("strings in another column")
 }
 
 /// Bytes of a bound of fixed width.

@@ -136,7 +136,7 @@ macro_rules! group_or_not {
 group_or_not!(group_words, u32, group_varint);
 group_or_not!(group_longs, u64, group_varint::wide);
 
-/// See the module.
+/// The levels and values of a page that is being filled.
 #[derive(Debug)]
 pub(super) struct PageBuilder {
     pub values: Pending,

@@ -12,7 +12,7 @@ use arrow_array::{
     OffsetSizeTrait, UInt64Array, UnionArray,
 };
 use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use arrow_select::filter::filter;
 use arrow_select::take::take;
 use pilaster_core::{Error, Result};
@@ -57,7 +57,7 @@ fn node(
         Kind::Runs(values) => return node(values, &expand_runs(array)?, levels, parent_def, columns),
         _ => {}
     }
-    if array.data_type() != shape.field.data_type() {
+    if !is_written_as(array.data_type(), shape.field.data_type()) {
         return Err(Error::invalid(format!(
             "field \"{}\" of {}, not {}",
             shape.field.name(),
@@ -98,6 +98,54 @@ fn node(
         Kind::Dictionary(_) | Kind::Runs(_) => {}
     }
     Ok(())
+}
+
+/// Whether values of a type are written as they are to a column of type `wanted`: that, or one with narrow decimals in it, which take
+/// the same bytes.
+fn is_written_as(have: &DataType, wanted: &DataType) -> bool {
+    use DataType::{
+        Decimal32, Decimal64, Decimal128, Dictionary, FixedSizeList, LargeList, LargeListView, List,
+        ListView, Map, RunEndEncoded, Struct, Union,
+    };
+    let field = |have: &Field, wanted: &Field| {
+        have.name() == wanted.name()
+            && have.is_nullable() == wanted.is_nullable()
+            && have.metadata() == wanted.metadata()
+            && is_written_as(have.data_type(), wanted.data_type())
+    };
+    match (have, wanted) {
+        (Decimal32(digits, scale) | Decimal64(digits, scale), Decimal128(wanted_digits, wanted_scale)) => {
+            (digits, scale) == (wanted_digits, wanted_scale)
+        }
+        (Dictionary(keys, values), Dictionary(wanted_keys, wanted_values)) => {
+            keys == wanted_keys && is_written_as(values, wanted_values)
+        }
+        (RunEndEncoded(ends, values), RunEndEncoded(wanted_ends, wanted_values)) => {
+            field(ends, wanted_ends) && field(values, wanted_values)
+        }
+        (List(item), List(wanted))
+        | (LargeList(item), LargeList(wanted))
+        | (ListView(item), ListView(wanted))
+        | (LargeListView(item), LargeListView(wanted)) => field(item, wanted),
+        (FixedSizeList(item, length), FixedSizeList(wanted, wanted_length)) => {
+            length == wanted_length && field(item, wanted)
+        }
+        (Map(entries, is_sorted), Map(wanted, wanted_sorted)) => {
+            is_sorted == wanted_sorted && field(entries, wanted)
+        }
+        (Struct(fields), Struct(wanted)) => {
+            fields.len() == wanted.len() && fields.iter().zip(wanted).all(|(a, b)| field(a, b))
+        }
+        (Union(fields, mode), Union(wanted, wanted_mode)) => {
+            mode == wanted_mode
+                && fields.len() == wanted.len()
+                && fields
+                    .iter()
+                    .zip(wanted.iter())
+                    .all(|((a, have), (b, wanted))| a == b && field(have, wanted))
+        }
+        (have, wanted) => have == wanted,
+    }
 }
 
 /// Raises the definition level of entries that have a value.
@@ -253,6 +301,6 @@ fn union_columns(
 fn plain_dictionary(array: &ArrayRef) -> Result<ArrayRef> {
     let dictionary = array
         .as_any_dictionary_opt()
-        .ok_or_else(|| Error::invalid(format!("a dictionary, not {}", array.data_type())))?;
+        .ok_or_else(|| Error::internal(format!("a dictionary, not {}", array.data_type())))?;
     Ok(take(dictionary.values(), dictionary.keys(), None)?)
 }

@@ -49,10 +49,10 @@ fn borrowed<T: ArrowPrimitiveType, N: ArrowNativeType>(array: &ArrayRef) -> Cow<
 /// A copy of the bits of a fixed-width array's values.
 fn native<T: ArrowNativeType>(array: &dyn Array) -> Result<Vec<T>> {
     let data = array.to_data();
-    let buffer = data.buffers().first().ok_or_else(|| Error::invalid("an array without values"))?;
+    let buffer = data.buffers().first().ok_or_else(|| Error::internal("an array without values"))?;
     let end = data.offset().saturating_add(data.len());
     let values = buffer.typed_data::<T>().get(data.offset()..end);
-    Ok(values.ok_or_else(|| Error::invalid("an array with too few values"))?.to_vec())
+    Ok(values.ok_or_else(|| Error::internal("an array with too few values"))?.to_vec())
 }
 
 /// The values of `array`, which is dense, in the physical type of its column.

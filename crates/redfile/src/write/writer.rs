@@ -2,10 +2,13 @@
 
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
-use pilaster_core::{Error, Result, SourceRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, SchemaRef};
+use pilaster_core::{Error, Result, SourceRef, fitting};
 
 use super::column::ColumnWriter;
 use super::options::RedfileWriterOptions;
@@ -16,7 +19,7 @@ use crate::metadata::{
 use crate::recover::Block;
 use crate::schema::RedfileSchema;
 
-/// Rows that are shredded at once: a row group may end after each such stretch.
+/// Rows that are shredded at once, at most: a row group may end after each such stretch.
 const SLICE_ROWS: usize = 8192;
 
 /// Bytes that are copied at once.
@@ -190,10 +193,25 @@ impl<W: Write> RedfileWriter<W> {
                 .unwrap_or(usize::MAX)
                 .min(SLICE_ROWS)
                 .min(batch.num_rows().saturating_sub(from));
+            let rows = self.fitting_rows(&batch.slice(from, rows));
             self.write_slice(&batch.slice(from, rows))?;
             from = from.saturating_add(rows);
         }
         Ok(())
+    }
+
+    /// How many of the first rows of `batch` the row group has room for, one at least.
+    fn fitting_rows(&self, batch: &RecordBatch) -> usize {
+        let room = self.options.row_group_bytes.saturating_sub(self.bytes_in_group());
+        let mut rows = batch.num_rows();
+        while rows > 1 && plain_bytes(&batch.slice(0, rows)) > room {
+            rows = rows.div_ceil(2);
+        }
+        rows
+    }
+
+    fn bytes_in_group(&self) -> u64 {
+        self.columns.iter().map(ColumnWriter::uncompressed_bytes).fold(0, u64::saturating_add)
     }
 
     fn write_slice(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -204,11 +222,12 @@ impl<W: Write> RedfileWriter<W> {
         }
         for column in &columns {
             let writer = self.columns.get_mut(column.leaf);
-            writer.ok_or_else(|| Error::invalid(format!("no column {}", column.leaf)))?.write(column)?;
+            writer.ok_or_else(|| Error::internal(format!("no column {}", column.leaf)))?.write(column)?;
         }
         self.rows_in_group = self.rows_in_group.saturating_add(batch.num_rows() as u64);
-        let bytes: u64 = self.columns.iter().map(ColumnWriter::uncompressed_bytes).sum();
-        if self.rows_in_group >= self.options.row_group_rows || bytes >= self.options.row_group_bytes {
+        if self.rows_in_group >= self.options.row_group_rows
+            || self.bytes_in_group() >= self.options.row_group_bytes
+        {
             self.end_row_group()?;
         }
         Ok(())
@@ -274,7 +293,7 @@ impl<W: Write> RedfileWriter<W> {
         group: &mut RowGroup,
         write: impl FnOnce(&mut ColumnWriter, &mut Output<W>) -> Result<ColumnMetadata>,
     ) -> Result<()> {
-        let no_column = || Error::invalid(format!("no column {number}"));
+        let no_column = || Error::internal(format!("no column {number}"));
         let column = self.columns.get_mut(number).ok_or_else(no_column)?;
         let place = self.places.get(number).copied().flatten();
         let (path, output) = match place.and_then(|number| self.data_files.get_mut(number)) {
@@ -362,6 +381,45 @@ impl<W: Write> RedfileWriter<W> {
             bytes,
         };
         Ok((self.output.sink, sinks, summary))
+    }
+}
+
+/// Bytes that rows take as they are: what is stored may be less, never much more.
+fn plain_bytes(batch: &RecordBatch) -> u64 {
+    let of = |array: &ArrayRef| fitting::value_bytes(array).saturating_add(number_bytes(array));
+    batch.columns().iter().map(of).fold(0, u64::saturating_add)
+}
+
+/// Bytes of numbers and the like, those inside lists, structs and maps included.
+fn number_bytes(array: &ArrayRef) -> u64 {
+    let elements = |values: &ArrayRef, from: usize, to: usize| {
+        number_bytes(&values.slice(from, to.saturating_sub(from)))
+    };
+    let width = |data_type: &DataType| data_type.primitive_width().unwrap_or_default();
+    let rows = array.len() as u64;
+    match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            let at = |index: usize| list.value_offsets().get(index).map_or(0, |offset| offset.as_usize());
+            elements(list.values(), at(0), at(list.len()))
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            let at = |index: usize| list.value_offsets().get(index).map_or(0, |offset| offset.as_usize());
+            elements(list.values(), at(0), at(list.len()))
+        }
+        DataType::FixedSizeList(..) => number_bytes(array.as_fixed_size_list().values()),
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().map(number_bytes).fold(0, u64::saturating_add)
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            let at = |index: usize| map.value_offsets().get(index).map_or(0, |offset| offset.as_usize());
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            elements(&entries, at(0), at(map.len()))
+        }
+        DataType::Dictionary(_, values) => rows.saturating_mul(width(values) as u64),
+        other => rows.saturating_mul(width(other) as u64),
     }
 }
 

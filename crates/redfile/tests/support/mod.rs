@@ -20,8 +20,8 @@ pub fn testdata() -> PathBuf {
     pilaster_testing::testdata("redfile")
 }
 
-/// The files of real systems that are not committed; `None`, said aloud, if they are not there.
-pub fn goldens() -> Option<PathBuf> {
+/// The golden files of the real system, which are not committed.
+pub fn goldens() -> PathBuf {
     pilaster_testing::goldens("redfile")
 }
 

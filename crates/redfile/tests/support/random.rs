@@ -87,8 +87,8 @@ fn data_type(depth: u64, numbers: &mut Numbers) -> DataType {
         34 => DataType::Interval(IntervalUnit::YearMonth),
         35 => DataType::Interval(IntervalUnit::DayTime),
         36 => DataType::Interval(IntervalUnit::MonthDayNano),
-        37 => DataType::Decimal32(precision(9, numbers), -2),
-        38 => DataType::Decimal64(precision(18, numbers), 0),
+        37 => DataType::Decimal128(precision(9, numbers), -2),
+        38 => DataType::Decimal128(precision(18, numbers), 0),
         39 | 40 => DataType::Decimal128(precision(38, numbers), 1),
         41 => DataType::Decimal256(precision(76, numbers), -3),
         42 => DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8)),
@@ -220,14 +220,6 @@ pub fn array(field: &Field, length: usize, numbers: &mut Numbers) -> ArrayRef {
         }),
         DataType::Interval(IntervalUnit::DayTime) => {
             fixed(field, length, numbers, |n| arrow_buffer::IntervalDayTime::new(n as i32, (n >> 13) as i32))
-        }
-        DataType::Decimal32(precision, _) => {
-            let most = 10i32.pow(u32::from(*precision));
-            fixed(field, length, numbers, |n| (n as i32) % most)
-        }
-        DataType::Decimal64(precision, _) => {
-            let most = 10i64.pow(u32::from(*precision));
-            fixed(field, length, numbers, |n| (n as i64) % most)
         }
         DataType::Decimal128(precision, _) => {
             let most = 10i128.pow(u32::from(*precision));
