@@ -13,11 +13,11 @@ use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Limits, Progress, Result, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport, fitting,
+    Absence, BatchReader, Dataset, DatasetRef, Error, Finding, Limits, Progress, Result, Scan, ScanRequest,
+    Split, VerifyDepth, VerifyReport, fitting,
 };
 
-/// See the module.
+/// Gives the rows of an inner dataset with the columns of another schema.
 #[derive(Debug)]
 pub(crate) struct AdaptedDataset {
     inner: DatasetRef,
@@ -181,6 +181,10 @@ impl Dataset for AdaptedDataset {
 
     fn findings(&self) -> Vec<Finding> {
         self.inner.findings()
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        self.inner.absences()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

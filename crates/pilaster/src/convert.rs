@@ -1,11 +1,13 @@
 //! Any format to any format: streamed, checked, and complete or not there at all.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::source::FileSource;
+use pilaster_core::source::{FileSource, Source};
 use pilaster_core::{
     BatchReader, Dataset, Error, Limits, Progress, Result, ScanRequest, SharedFile, SourceRef, fitting,
 };
@@ -16,6 +18,7 @@ use crate::foreign::parquet::ParquetDataset;
 use crate::formats::{DRIVERS, writer_of};
 use crate::open::OpenOptions;
 use crate::output::{self, OutputFormat, WriteOptions};
+use crate::overwrite::Overwrite;
 
 /// What to write, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +57,14 @@ impl ConvertTarget {
 /// How to convert.
 #[derive(Debug, Clone, Default)]
 pub struct ConvertOptions {
-    overwrite: bool,
+    overwrite: Overwrite,
     write: WriteOptions,
 }
 
 impl ConvertOptions {
-    /// Whether an existing file is replaced; it is refused otherwise.
+    /// Whether an existing file is replaced, and what must not be; nothing is unless this says so.
     #[must_use]
-    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+    pub fn with_overwrite(mut self, overwrite: Overwrite) -> Self {
         self.overwrite = overwrite;
         self
     }
@@ -81,7 +84,7 @@ pub struct ConvertSummary {
     pub rows: u64,
     /// Bytes of the output.
     pub bytes: u64,
-    /// Whether the output was opened again and its rows counted. (A table for people cannot be.)
+    /// Whether the output was opened again and its rows counted. (A table for people cannot be, nor can a pipe.)
     pub is_counted: bool,
 }
 
@@ -101,8 +104,9 @@ pub fn convert(
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
     let is_addition = DRIVERS.iter().any(|driver| driver.adds_to(target.format, &options.write));
-    if !options.overwrite && !is_addition && fs::symlink_metadata(&target.path).is_ok() {
-        return Err(Error::invalid("exists already").at(&target.name(), 0, ""));
+    match target.format.is_folder() {
+        true => options.overwrite.check_folder(&target.path, is_addition)?,
+        false => options.overwrite.check(&target.path)?,
     }
     // Writers copy strings that scans share.
     let batches = fitting::batches(dataset.read(request)?, &Limits::default());
@@ -113,29 +117,76 @@ pub fn convert(
         return convert_folder(batches, target, options, progress);
     }
     let schema = batches.schema();
+    let batches = batches.map(|batch| batch.map_err(Error::from));
+    write_file(batches, &schema, target, options, progress)
+}
+
+/// Writes rows to a file, and counts those that are there.
+///
+/// # Errors
+/// As [`convert`].
+pub(crate) fn write_file(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    schema: &SchemaRef,
+    target: &ConvertTarget,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<ConvertSummary> {
     let file = SharedFile::create(&target.path)?;
     let in_target = |error: Error| error.at(&target.name(), 0, "");
     let mut writer =
-        output::writer(target.format, Box::new(file.clone()), Arc::clone(&schema), &options.write)
+        output::writer(target.format, Box::new(file.clone()), Arc::clone(schema), &options.write)
             .map_err(in_target)?;
     let mut rows = 0u64;
     for batch in batches {
-        let batch = batch.map_err(Error::from)?;
+        let batch = batch?;
         writer.write(&batch).map_err(in_target)?;
         rows = rows.saturating_add(batch.num_rows() as u64);
         progress.advance(batch.num_rows() as u64);
     }
     writer.finish().map_err(in_target)?;
     let file = file.take()?;
-    let written = count_rows(file.path(), target.format, &schema).map_err(in_target)?;
+    let Some(path) = file.path() else {
+        let bytes = file.bytes();
+        file.commit()?;
+        return Ok(ConvertSummary { rows, bytes, is_counted: false });
+    };
+    let written = count_rows(path, target.format, schema).map_err(in_target)?;
     if let Some(written) = written
         && written != rows
     {
         return Err(in_target(miscounted(rows, written)));
     }
-    let bytes = fs::metadata(file.path()).map_err(|error| in_target(error.into()))?.len();
+    let bytes = fs::metadata(path).map_err(|error| in_target(error.into()))?.len();
+    if let Some((ending, content)) = writer_of(target.format)
+        .ok()
+        .map(|driver| driver.beside(target.format, schema, &options.write))
+        .transpose()?
+        .flatten()
+    {
+        write_beside(&target.path.with_extension(ending), &content, &options.overwrite)?;
+    }
     file.commit()?;
     Ok(ConvertSummary { rows, bytes, is_counted: written.is_some() })
+}
+
+/// Writes a small file that belongs to another; it appears whole, or not at all.
+fn write_beside(path: &Path, content: &[u8], overwrite: &Overwrite) -> Result<()> {
+    let name = path.display().to_string();
+    // A run that was killed before the other file had its name has left it.
+    if is_written(path, content) {
+        return Ok(());
+    }
+    overwrite.check(path)?;
+    let mut file = SharedFile::create(path)?;
+    file.write_all(content).map_err(|error| Error::from(error).at(&name, 0, ""))?;
+    file.take()?.commit()
+}
+
+/// Whether a file is there already with these very bytes.
+fn is_written(path: &Path, content: &[u8]) -> bool {
+    let source = FileSource::open(path).ok().filter(|source| source.size() == content.len() as u64);
+    source.is_some_and(|source| source.read_at(0..source.size()).is_ok_and(|bytes| bytes == content))
 }
 
 /// How many rows a request gives, where that is known before reading.
@@ -151,9 +202,6 @@ fn convert_folder(
     options: &ConvertOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    if options.overwrite && target.path.is_dir() {
-        return Err(Error::invalid("a folder is not replaced; remove it first").at(&target.name(), 0, ""));
-    }
     let driver = writer_of(target.format).map_err(|error| error.at(&target.name(), 0, ""))?;
     driver.write_folder(target.format, batches, &target.path, &options.write, progress)
 }

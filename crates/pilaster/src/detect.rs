@@ -180,8 +180,14 @@ fn by_text(head: &[u8], is_cut: bool, name: &str) -> Option<Format> {
         Err(_) => return None,
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\r' | '\n')) {
-        return None;
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let is_named = matches!(extension.as_deref(), Some("tsv" | "tab" | "csv"));
+    // Values may hold any character, but a file that says nothing of itself and has such ones is hardly text.
+    if !is_named && text.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\r' | '\n')) {
+        return has_columns(text, is_cut, b',')
+            .then_some(Format::Csv)
+            .or_else(|| has_columns(text, is_cut, b'\t').then_some(Format::Tsv))
+            .filter(|_| !text.contains('\0'));
     }
     if text.trim_start().starts_with('{') {
         return starts_with_json_object(text.trim_start(), is_cut).then_some(Format::JsonLines);
@@ -189,7 +195,6 @@ fn by_text(head: &[u8], is_cut: bool, name: &str) -> Option<Format> {
     if text.trim_start().strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with(['{', ']'])) {
         return Some(Format::JsonLines);
     }
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let first_line = text.lines().next().unwrap_or_default();
     match extension.as_deref() {
         Some("tsv" | "tab") => Some(Format::Tsv),
@@ -271,6 +276,11 @@ mod tests {
         assert_eq!(of("a.csv", b"a\n1\n").unwrap(), Format::Csv);
         assert!(of("a.txt", b"a\n1\n").is_err());
         assert_eq!(of("a.csv", b"PAR1").unwrap(), Format::Parquet);
+        // Text may hold characters that files of no format begin with.
+        assert_eq!(of("a.csv", b"a\n\x00\x1b\x7f\n").unwrap(), Format::Csv);
+        assert_eq!(of("out", b"a,b\n1,\x1b[0m\n").unwrap(), Format::Csv);
+        assert_eq!(of("out", b"a\tb\n1\t\x01\n").unwrap(), Format::Tsv);
+        assert!(of("out", b"a,b\n1,\x00\n").is_err());
     }
 
     #[test]

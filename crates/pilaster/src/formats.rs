@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
+use pilaster_core::{Absence, BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
 
 use crate::convert::ConvertSummary;
 use crate::detect::Format;
@@ -42,6 +42,11 @@ pub(crate) trait Driver: Sync {
         None
     }
 
+    /// What belongs to these files of a folder, which are read as they are, and is not beside them.
+    fn missing_beside(&self, _folder: &Path, _files: &[&str]) -> Vec<Absence> {
+        Vec::new()
+    }
+
     /// Whether a folder or an address is one table of its own.
     fn is_table(&self, _path: &str) -> bool {
         false
@@ -54,6 +59,12 @@ pub(crate) trait Driver: Sync {
 
     /// Whether a folder holds tables of its own.
     fn is_store(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Whether a folder that [`Driver::is_store`] spoke for belongs to this format with all that is in it: the root of a server, the
+    /// folder of one table. In others on the way to such a one anything may lie.
+    fn is_root(&self, _folder: &Path) -> bool {
         false
     }
 
@@ -94,6 +105,16 @@ pub(crate) trait Driver: Sync {
         _options: &WriteOptions,
     ) -> Result<Box<dyn BatchWriter>> {
         Err(Error::invalid(format!("{format} is a folder: it needs a path to be written to")))
+    }
+
+    /// A small file that stands beside a file of a format and says what that has no place for: how its name ends, and what is in it.
+    fn beside(
+        &self,
+        _format: OutputFormat,
+        _schema: &SchemaRef,
+        _options: &WriteOptions,
+    ) -> Result<Option<(&'static str, Vec<u8>)>> {
+        Ok(None)
     }
 
     /// Writes a format that is a folder; it appears complete, or not at all.

@@ -11,6 +11,7 @@
 //! | choose rows | [`col`], [`lit`], [`Predicate`], [`RowRanges`] |
 //! | print rows as text | [`text`], [`output::writer`] |
 //! | write rows to a file | [`convert::convert`], [`OutputFormat`], [`output::BatchWriter`] |
+//! | say what may be written over | [`overwrite::Overwrite`] |
 //! | move a whole table into a folder of Parquet files, and go on after a kill | [`migrate::migrate`] |
 //! | look for damage | [`verify::verify`], [`VerifyReport`] |
 //! | save what is left of a damaged file | [`salvage::salvage`], [`SalvageReport`](salvage::SalvageReport) |
@@ -79,7 +80,6 @@
     )
 )]
 
-#[cfg(feature = "carbondata")]
 mod adapted;
 #[cfg(feature = "carbondata")]
 pub mod carbondata;
@@ -88,32 +88,38 @@ pub mod convert;
 pub mod detect;
 #[cfg(feature = "doris")]
 pub mod doris;
+mod folder;
 pub mod foreign;
 mod formats;
+mod hive;
 #[cfg(feature = "kudu")]
 pub mod kudu;
 pub mod ls;
 pub mod migrate;
 pub mod open;
 pub mod output;
+pub mod overwrite;
 mod paths;
+pub mod recover;
 #[cfg(feature = "redfile")]
 pub mod redfile;
 pub mod repair;
 pub mod salvage;
 pub mod schema_file;
 pub mod store;
-pub mod stream;
 pub mod text;
 pub mod verify;
+mod widened;
 
 pub use detect::Format;
+pub use hive::write_partition_types;
 pub use open::{OpenOptions, open};
 pub use output::OutputFormat;
 pub use paths::local_path;
 pub use pilaster_core as core;
 pub use pilaster_core::{
-    AtomicFile, AtomicFolder, BatchReader, CompareOp, Dataset, DatasetRef, Error, ErrorKind, Finding, Limits,
-    Literal, LossLog, LostRows, OnDamage, Position, Predicate, Progress, Result, RowRanges, Scan,
-    ScanRequest, Severity, SharedFile, Source, SourceRef, Split, VerifyDepth, VerifyReport, col, lit,
+    Absence, AtomicFile, AtomicFolder, BatchReader, CompareOp, Dataset, DatasetRef, Error, ErrorKind, Extent,
+    Finding, Limits, Literal, LossLog, LostCells, LostRows, OnDamage, Position, Predicate, Progress, Result,
+    RowRanges, Scan, ScanRequest, Severity, SharedFile, Source, SourceRef, Split, VerifyDepth, VerifyReport,
+    col, lit,
 };

@@ -1,14 +1,15 @@
 //! What is there: files and tables with their rows, bytes and state.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::slice;
 
 use pilaster_core::{Dataset, Error, Result, Severity};
 
+use crate::formats::Driver;
 use crate::open::{OpenOptions, is_table_folder};
-use crate::paths;
-use crate::store::{Store, open_store, store_driver};
+use crate::paths::{self, Kind};
+use crate::store::{Store, beside_tables, store_driver, store_drivers};
 use crate::verify::is_unread;
 
 /// How deep folders inside folders are followed.
@@ -82,21 +83,26 @@ impl ListOptions {
 pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     // Several folders of one system are listed together: they may be the disks of one server.
-    if let ([_, _, ..], Some(store)) = (paths, open_store(paths, &options.open)) {
-        return Ok(list_store(store?.as_ref(), options));
+    let folders: Vec<PathBuf> = paths.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
+    if let ([_, _, ..], Some(driver)) = (folders.as_slice(), store_driver(&folders)) {
+        entries.extend(list_store(driver.open_store(&folders, &options.open)?.as_ref(), options));
+        folders.iter().for_each(|folder| list_beside(driver, folder, options, DEPTH, &mut entries));
+        return Ok(entries);
     }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
             let local = paths::local(&path);
-            if paths::is_address(&path) || !local.is_dir() {
-                if !paths::is_address(&path) {
-                    fs::metadata(local).map_err(|error| Error::from(error).at(&path, 0, ""))?;
-                }
+            if paths::is_address(&path) {
                 entries.push(entry(&path, options));
-            } else if is_table_folder(local) {
+                continue;
+            }
+            let metadata = fs::metadata(local).map_err(|error| Error::from(error).at(&path, 0, ""))?;
+            if !metadata.is_dir() || is_table_folder(local) {
                 entries.push(entry(&path, options));
-            } else if let Some(store) = open_store(&[&path], &options.open) {
-                entries.extend(list_store(store?.as_ref(), options));
+            } else if let Some(driver) = store_driver(&[local.to_path_buf()]) {
+                let store = driver.open_store(&[local.to_path_buf()], &options.open)?;
+                entries.extend(list_store(store.as_ref(), options));
+                list_beside(driver, local, options, DEPTH, &mut entries);
             } else {
                 list_folder(local, options, DEPTH, &mut entries)?;
             }
@@ -124,32 +130,84 @@ fn list_store(store: &dyn Store, options: &ListOptions) -> Vec<Entry> {
 }
 
 fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
-    for path in paths::entries(folder)? {
+    let inside = paths::entries(folder)?;
+    let names: Vec<_> =
+        inside.iter().filter(|path| path.is_file()).map(|path| path.display().to_string()).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    for absence in options.open.missing_in(folder, &names)? {
+        entries.push(folder_entry(absence.path.to_string(), "folder", State::Problem(absence.what)));
+    }
+    list_paths(inside, options, depth, entries);
+    Ok(())
+}
+
+/// What lies beside the tables of a store.
+fn list_beside(
+    driver: &dyn Driver,
+    folder: &Path,
+    options: &ListOptions,
+    depth: u32,
+    entries: &mut Vec<Entry>,
+) {
+    match beside_tables(driver, folder) {
+        Ok(beside) => list_paths(beside, options, depth, entries),
+        Err(error) => entries.push(folder_entry(folder.display().to_string(), "folder", state_of(&error))),
+    }
+}
+
+fn list_paths(paths: Vec<PathBuf>, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) {
+    for path in paths {
         let name = path.display().to_string();
-        if !path.is_dir() || is_table_folder(&path) {
-            entries.push(entry(&name, options));
-            continue;
+        match paths::kind(&path) {
+            Ok(Some(Kind::Folder)) if !is_table_folder(&path) => {}
+            Ok(Some(Kind::Other)) => {
+                entries.push(folder_entry(name, "pipe or device", State::Ok));
+                continue;
+            }
+            Ok(_) => {
+                entries.push(entry(&name, options));
+                continue;
+            }
+            Err(error) => {
+                entries.push(folder_entry(name, "unknown", state_of(&error)));
+                continue;
+            }
         }
         // A link may lead back up: it is listed, not followed.
         let deeper = depth.checked_sub(1).filter(|_| options.recursive && !path.is_symlink());
         let Some(deeper) = deeper else {
-            let format = store_driver(slice::from_ref(&path))
-                .map_or("folder".to_string(), |driver| format!("{} tables", driver.name()));
-            entries.push(folder_entry(name, &format, State::Ok));
+            let drivers = store_drivers(&path);
+            let names: Vec<_> = drivers.iter().map(|driver| driver.name()).collect();
+            let format =
+                if names.is_empty() { "folder".to_string() } else { format!("{} tables", names.join(", ")) };
+            // Whether it can be looked into is known only by doing so.
+            let state = paths::read_folder(&path).map_or_else(|error| state_of(&error), |_| State::Ok);
+            entries.push(folder_entry(name, &format, state));
             continue;
         };
-        if let Some(store) = open_store(&[&name], &options.open) {
-            match store {
-                Ok(store) => entries.extend(list_store(store.as_ref(), options)),
-                Err(error) => entries.push(folder_entry(name, "folder", State::Problem(error.to_string()))),
+        if let Some(driver) = store_driver(slice::from_ref(&path)) {
+            match driver.open_store(slice::from_ref(&path), &options.open) {
+                Ok(store) => {
+                    entries.extend(list_store(store.as_ref(), options));
+                    list_beside(driver, &path, options, deeper, entries);
+                }
+                Err(error) => entries.push(folder_entry(name, "folder", state_of(&error))),
             }
             continue;
         }
         if let Err(error) = list_folder(&path, options, deeper, entries) {
-            entries.push(folder_entry(name, "folder", State::Problem(error.to_string())));
+            entries.push(folder_entry(name, "folder", state_of(&error)));
         }
     }
-    Ok(())
+}
+
+/// What is wrong with a folder, or why nobody knows.
+fn state_of(error: &Error) -> State {
+    let path = error.position().map_or("", |position| &position.path);
+    match is_unread(path, error) {
+        true => State::Unread(error.to_string()),
+        false => State::Problem(error.to_string()),
+    }
 }
 
 fn folder_entry(path: String, format: &str, state: State) -> Entry {

@@ -5,17 +5,23 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use pilaster_core::source::open_source;
-use pilaster_core::{DatasetRef, Error, ErrorKind, Limits, Result, SourceRef};
+use pilaster_core::{
+    Absence, DatasetRef, Error, ErrorKind, Finding, Limits, Location, LostCells, Result, SourceRef,
+};
 
 use crate::concat::ConcatDataset;
 use crate::detect::{Format, detect};
+use crate::folder::{DataFile, Folder, note, nothing_to_read};
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::csv::CsvDataset;
 use crate::foreign::json_lines::JsonLinesDataset;
 use crate::foreign::parquet::ParquetDataset;
 use crate::formats::{DRIVERS, Driver, FormatReadOptions, reader_of};
-use crate::paths;
+use crate::hive;
+use crate::migrate::missing_parts;
+use crate::paths::{self, Kind};
 use crate::store::{open_store, open_tables};
+use crate::widened::WidenedDataset;
 
 /// Opens a file, a folder, a glob or an address, whatever its format.
 ///
@@ -34,6 +40,8 @@ pub struct OpenOptions {
     table: Option<String>,
     as_of: Option<String>,
     recovers: bool,
+    accepts_partial: bool,
+    lost_cells: LostCells,
     /// What only one format needs to know; its module fills it in.
     #[allow(dead_code, reason = "a build without formats has nothing to ask it")]
     pub(crate) formats: FormatReadOptions,
@@ -48,6 +56,8 @@ impl Default for OpenOptions {
             table: None,
             as_of: None,
             recovers: false,
+            accepts_partial: false,
+            lost_cells: LostCells::DropRow,
             formats: FormatReadOptions::default(),
         }
     }
@@ -98,9 +108,44 @@ impl OpenOptions {
         self
     }
 
+    /// Whether a table is opened of which parts are not here ([`pilaster_core::Dataset::absences`] names them). Otherwise that is an
+    /// error, so that nobody takes the rest for the whole.
+    #[must_use]
+    pub fn with_partial(mut self, accepts_partial: bool) -> Self {
+        self.accepts_partial = accepts_partial;
+        self
+    }
+
+    /// The dataset, if it is complete or need not be.
+    pub(crate) fn check_complete(&self, dataset: DatasetRef) -> Result<DatasetRef> {
+        if self.accepts_partial || self.recovers {
+            return Ok(dataset);
+        }
+        let absences = dataset.absences();
+        let Some(first) = absences.first() else { return Ok(dataset) };
+        let more = match absences.len().saturating_sub(1) {
+            0 => String::new(),
+            more => format!(", nor are {more} other parts"),
+        };
+        Err(Error::incomplete(format!("{}{more}", first.what)).at(&first.path, 0, ""))
+    }
+
     /// Whether damaged files are put together again.
     pub fn recovers(&self) -> bool {
         self.recovers
+    }
+
+    /// What a scan that goes on over damage, a salvage or a repair does with a row of which some cells are lost, as far as the format
+    /// can give null for them.
+    #[must_use]
+    pub fn with_lost_cells(mut self, lost_cells: LostCells) -> Self {
+        self.lost_cells = lost_cells;
+        self
+    }
+
+    /// What is done with a row of which some cells are lost.
+    pub fn lost_cells(&self) -> LostCells {
+        self.lost_cells
     }
 
     /// Which table of a folder that holds several.
@@ -140,40 +185,36 @@ impl OpenOptions {
     /// glob in the order of their names.
     ///
     /// # Errors
-    /// As [`open`], and if the files do not have the same columns.
+    /// As [`open`], and if the files do not have the same columns; [`ErrorKind::Incomplete`] if parts of a table are not here
+    /// ([`OpenOptions::with_partial`]).
     pub fn open_all<S: AsRef<str>>(&self, paths: &[S]) -> Result<DatasetRef> {
+        self.check_complete(self.open_together(paths)?)
+    }
+
+    fn open_together<S: AsRef<str>>(&self, paths: &[S]) -> Result<DatasetRef> {
         if let Some(store) = open_store(paths, self) {
             return store?.table(self.table());
         }
         let mut parts = Vec::new();
+        let mut beside = Beside::default();
         for path in paths {
             for path in paths::expand_glob(path.as_ref())? {
-                self.open_into(&path, &mut parts)?;
+                self.open_into(&path, &mut parts, &mut beside)?;
             }
         }
-        // Read by themselves companions are listed; beside the files they belong to they have no rows.
-        let is_companion =
-            |part: &DatasetRef| DRIVERS.iter().any(|driver| driver.is_companion(part.format()));
-        if !parts.iter().flatten().all(is_companion) {
-            parts.retain(|part| !part.as_ref().is_ok_and(is_companion));
-        }
-        match (parts.pop(), parts.is_empty()) {
-            (None, _) => Err(Error::invalid("no path was given")),
-            (Some(only), true) => only,
-            (Some(last), false) => {
-                parts.push(last);
-                let name = match paths {
-                    [only] => only.as_ref().to_string(),
-                    several => several.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" "),
-                };
-                Ok(Arc::new(ConcatDataset::recovered(name, parts)?))
-            }
-        }
+        let name = match paths {
+            [only] => only.as_ref().to_string(),
+            several => several.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" "),
+        };
+        join(name, parts, beside)
     }
 
     /// Opens one existing path and adds what it holds; with recovery also what is too damaged to be opened.
-    fn open_into(&self, path: &str, parts: &mut Vec<Result<DatasetRef>>) -> Result<()> {
-        for (name, opened) in self.open_one(path)? {
+    fn open_into(&self, path: &str, parts: &mut Vec<Result<DatasetRef>>, beside: &mut Beside) -> Result<()> {
+        let Opened { parts: opened, beside: found } = self.open_one(path)?;
+        beside.passed_over.extend(found.passed_over);
+        beside.absences.extend(found.absences);
+        for (name, opened) in opened {
             match opened {
                 Err(error) if !(self.recovers && is_lost(&name, &error)) => return Err(error),
                 opened => parts.push(opened),
@@ -183,28 +224,74 @@ impl OpenOptions {
     }
 
     /// Opens what an existing path holds, each file by itself.
-    pub(crate) fn open_one(&self, path: &str) -> Result<Vec<(String, Result<DatasetRef>)>> {
+    pub(crate) fn open_one(&self, path: &str) -> Result<Opened> {
         let local = paths::local(path);
         if paths::is_address(path) {
-            return Ok(vec![(path.to_string(), self.open_address(path))]);
+            return Ok(Opened::only(path, self.open_address(path)));
         }
-        if !local.is_dir() {
-            return Ok(vec![(path.to_string(), self.open_file(path))]);
+        if paths::kind(local)? != Some(Kind::Folder) {
+            return Ok(Opened::only(path, self.open_file(path)));
         }
         if let Some(driver) = table_driver(&local.display().to_string()) {
-            return Ok(vec![(path.to_string(), driver.open_table(&local.display().to_string(), self))]);
+            let table = driver.open_table(&local.display().to_string(), self);
+            return Ok(Opened::only(path, table.map(WidenedDataset::around)));
         }
         if let Some(store) = open_store(&[path], self) {
-            return Ok(open_tables(path, store?.as_ref(), self));
+            let parts = open_tables(path, store?.as_ref(), self);
+            return Ok(Opened { parts, beside: Beside::default() });
         }
-        let files = paths::files_in(local)?;
-        Ok(files.into_iter().map(|file| (file.clone(), self.open_file(&file))).collect())
+        if let Some(hive::Opened { files, passed_over }) = hive::open(local, self)? {
+            let absences = missing_parts(local, &self.limits)?;
+            return Ok(Opened { parts: files, beside: Beside { passed_over, absences } });
+        }
+        self.open_files(local)
+    }
+
+    /// Opens the files that lie directly in a folder.
+    fn open_files(&self, folder: &Path) -> Result<Opened> {
+        let mut inside = Folder::look(folder)?;
+        let absences = self.missing_in(folder, &inside.names())?;
+        if inside.files.is_empty() {
+            return Err(match absences.first() {
+                Some(absence) => Error::incomplete(&absence.what).at(&absence.path, 0, ""),
+                None => nothing_to_read(folder, &inside),
+            });
+        }
+        let files = std::mem::take(&mut inside.files);
+        let parts = files.into_iter().map(|DataFile { name, place, content }| {
+            let opened = match content {
+                Ok((source, format)) => self.open_detected(source, format),
+                Err(error) => self.open_claimed(&place, error),
+            };
+            (name, opened)
+        });
+        let parts = parts.collect();
+        let mut passed_over = inside.passed_over;
+        let unread = inside.folders.iter().map(|path| {
+            note(path, "lies beside files and is not read with them: name it, or its files with a glob")
+        });
+        passed_over.extend(unread);
+        Ok(Opened { parts, beside: Beside { passed_over, absences } })
+    }
+
+    /// What belongs to the files that lie directly in a folder and is not here.
+    pub(crate) fn missing_in(&self, folder: &Path, files: &[&str]) -> Result<Vec<Absence>> {
+        let of_formats = DRIVERS.iter().flat_map(|driver| driver.missing_beside(folder, files));
+        Ok(missing_parts(folder, &self.limits)?.into_iter().chain(of_formats).collect())
+    }
+
+    /// Opens a file of no known format if the options say what it is.
+    pub(crate) fn open_claimed(&self, file: &Location, error: Error) -> Result<DatasetRef> {
+        match DRIVERS.iter().any(|driver| driver.claims(self)) {
+            true => self.open_source(file.open()?),
+            false => Err(error),
+        }
     }
 
     /// A store has no folders, so an address that is no file may still be a table.
     fn open_address(&self, address: &str) -> Result<DatasetRef> {
         self.open_file(address).or_else(|error| match table_driver(address) {
-            Some(driver) => driver.open_table(address, self),
+            Some(driver) => driver.open_table(address, self).map(WidenedDataset::around),
             None => Err(error),
         })
     }
@@ -219,9 +306,21 @@ impl OpenOptions {
     /// As [`open`].
     pub fn open_source(&self, source: SourceRef) -> Result<DatasetRef> {
         if let Some(driver) = DRIVERS.iter().find(|driver| driver.claims(self)) {
-            return driver.open_file(source, self);
+            return driver.open_file(source, self).map(WidenedDataset::around);
         }
         let format = detect(source.as_ref())?;
+        self.open_detected(source, format)
+    }
+
+    /// Opens a source of a format that was found out, in the types in which rows leave.
+    pub(crate) fn open_detected(&self, source: SourceRef, format: Format) -> Result<DatasetRef> {
+        self.open_as_it_is(source, format).map(WidenedDataset::around)
+    }
+
+    fn open_as_it_is(&self, source: SourceRef, format: Format) -> Result<DatasetRef> {
+        if let Some(driver) = DRIVERS.iter().find(|driver| driver.claims(self)) {
+            return driver.open_file(source, self);
+        }
         if let Some(as_of) = &self.as_of {
             let message = format!("is one {format} file, which knows no earlier state: {as_of}");
             return Err(Error::invalid(message).at(source.name(), 0, ""));
@@ -249,14 +348,57 @@ impl OpenOptions {
     }
 }
 
+/// What a path holds.
+pub(crate) struct Opened {
+    /// Each file or table with its name, or why it could not be opened.
+    pub(crate) parts: Vec<(String, Result<DatasetRef>)>,
+    pub(crate) beside: Beside,
+}
+
+/// What a folder tells of its files beyond what is in them.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// What lies there and is not read.
+    pub(crate) passed_over: Vec<Finding>,
+    /// What should lie there and does not.
+    pub(crate) absences: Vec<Absence>,
+}
+
+impl Opened {
+    fn only(path: &str, opened: Result<DatasetRef>) -> Self {
+        Self { parts: vec![(path.to_string(), opened)], beside: Beside::default() }
+    }
+}
+
+/// Several parts as one dataset; those that could not be opened are losses of it.
+///
+/// # Errors
+/// If there is none, or none could be opened; if they do not have the same columns.
+pub(crate) fn join(name: String, mut parts: Vec<Result<DatasetRef>>, beside: Beside) -> Result<DatasetRef> {
+    // Read by themselves companions are listed; beside the files they belong to they have no rows.
+    let is_companion = |part: &DatasetRef| DRIVERS.iter().any(|driver| driver.is_companion(part.format()));
+    if !parts.iter().flatten().all(is_companion) {
+        parts.retain(|part| !part.as_ref().is_ok_and(is_companion));
+    }
+    let says_nothing = beside.passed_over.is_empty() && beside.absences.is_empty();
+    match (parts.pop(), parts.is_empty()) {
+        (None, _) => Err(Error::invalid("no path was given")),
+        (Some(only), true) if says_nothing || only.is_err() => only,
+        (Some(last), _) => {
+            parts.push(last);
+            Ok(Arc::new(ConcatDataset::recovered(name, parts)?.with_beside(beside)))
+        }
+    }
+}
+
 /// Whether an error says that the bytes of a file are damaged, or so much so that nobody can tell what they were.
-fn is_lost(path: &str, error: &Error) -> bool {
+pub(crate) fn is_lost(path: &str, error: &Error) -> bool {
     let is_nothing = || open_source(path).is_ok_and(|source| detect(source.as_ref()).is_err());
     error.is_damage() || matches!(error.kind(), ErrorKind::InvalidInput(_)) && is_nothing()
 }
 
 /// The format that has one table at this path or address, if any.
-fn table_driver(path: &str) -> Option<&'static dyn Driver> {
+pub(crate) fn table_driver(path: &str) -> Option<&'static dyn Driver> {
     DRIVERS.iter().find(|driver| driver.is_table(path)).copied()
 }
 

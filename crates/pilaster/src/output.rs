@@ -4,16 +4,19 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::FileWriter;
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use pilaster_core::{Error, Result};
+use pilaster_core::order::plain_schema;
+use pilaster_core::{Error, Result, widen};
 
+use crate::foreign::arrow_ipc::Dictionaries;
 use crate::formats::{FormatWriteOptions, writer_of};
 use crate::text::{DelimitedWriter, JsonArrayWriter, JsonLinesWriter, TableWriter};
 
@@ -255,7 +258,7 @@ pub fn writer(
         OutputFormat::Tsv => Box::new(DelimitedWriter::new(sink, &schema, b'\t')),
         OutputFormat::Json => Box::new(JsonArrayWriter::new(sink)),
         OutputFormat::Jsonl => Box::new(JsonLinesWriter::new(sink)),
-        OutputFormat::Arrow => Box::new(ArrowOutput(FileWriter::try_new(sink, &schema)?)),
+        OutputFormat::Arrow => Box::new(ArrowOutput::try_new(sink, &plain_schema(&widen::schema(&schema)))?),
         OutputFormat::Parquet => {
             let properties = WriterProperties::builder()
                 .set_compression(options.parquet_codec.compression()?)
@@ -263,8 +266,10 @@ pub fn writer(
                 .set_max_row_group_bytes(Some(MAX_ROW_GROUP_BYTES))
                 .set_created_by(concat!("pilaster version ", env!("CARGO_PKG_VERSION")).to_string())
                 .build();
-            let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(parquet_error)?;
-            Box::new(ParquetOutput(writer))
+            // Readers give the types that stand in the file's Arrow schema, so they must be such as rows leave in.
+            let schema = plain_schema(&widen::schema(&schema));
+            let writer = ArrowWriter::try_new(sink, Arc::clone(&schema), Some(properties));
+            Box::new(ParquetOutput { writer: writer.map_err(parquet_error)?, schema })
         }
         OutputFormat::CFile
         | OutputFormat::CFileSet
@@ -276,29 +281,46 @@ pub fn writer(
     })
 }
 
-struct ArrowOutput(FileWriter<Box<dyn Write + Send>>);
+struct ArrowOutput {
+    writer: FileWriter<Box<dyn Write + Send>>,
+    schema: SchemaRef,
+    dictionaries: Dictionaries,
+}
 
-impl BatchWriter for ArrowOutput {
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        Ok(self.0.write(batch)?)
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<()> {
-        self.0.finish()?;
-        Ok(self.0.flush()?)
+impl ArrowOutput {
+    fn try_new(sink: Box<dyn Write + Send>, schema: &SchemaRef) -> Result<Self> {
+        let dictionaries = Dictionaries::new(schema);
+        let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+        let writer = FileWriter::try_new_with_options(sink, dictionaries.schema(), options)?;
+        Ok(Self { writer, schema: Arc::clone(schema), dictionaries })
     }
 }
 
-struct ParquetOutput(ArrowWriter<Box<dyn Write + Send>>);
-
-impl BatchWriter for ParquetOutput {
+impl BatchWriter for ArrowOutput {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.0.write(batch).map_err(parquet_error)
+        let batch = self.dictionaries.unite(&widen::batch(batch, &self.schema)?)?;
+        Ok(self.writer.write(&batch)?)
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.0.finish().map_err(parquet_error)?;
-        Ok(self.0.inner_mut().flush()?)
+        self.writer.finish()?;
+        Ok(self.writer.flush()?)
+    }
+}
+
+struct ParquetOutput {
+    writer: ArrowWriter<Box<dyn Write + Send>>,
+    schema: SchemaRef,
+}
+
+impl BatchWriter for ParquetOutput {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.writer.write(&widen::batch(batch, &self.schema)?).map_err(parquet_error)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.writer.finish().map_err(parquet_error)?;
+        Ok(self.writer.inner_mut().flush()?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! From what a user types (a file, a folder, a glob, an address) to files.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
@@ -27,7 +28,7 @@ pub(crate) fn local(path: &str) -> &Path {
 /// # Errors
 /// If the pattern is malformed or nothing matches it.
 pub(crate) fn expand_glob(path: &str) -> Result<Vec<String>> {
-    if is_address(path) || !path.contains(['*', '?', '[']) || local(path).exists() {
+    if is_address(path) || !path.contains(['*', '?', '[']) || kind(local(path))?.is_some() {
         return Ok(vec![path.to_string()]);
     }
     let pattern = local(path).to_string_lossy();
@@ -38,7 +39,7 @@ pub(crate) fn expand_glob(path: &str) -> Result<Vec<String>> {
     for entry in matches {
         let entry = entry.map_err(|error| {
             let name = error.path().display().to_string();
-            Error::from(std::io::Error::from(error)).at(&name, 0, "")
+            Error::from(io::Error::from(error)).at(&name, 0, "")
         })?;
         found.push(entry.display().to_string());
     }
@@ -49,40 +50,60 @@ pub(crate) fn expand_glob(path: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What lies directly in a folder, by name, without hidden files (`.x`) and markers (`_SUCCESS`).
+/// What lies at a path, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A pipe, a device, a socket: nothing that is opened without being named.
+    Other,
+}
+
+/// What lies at a path; `None` if nothing does.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Io`] if nobody may know: that is not the same as nothing being there.
+pub(crate) fn kind(path: &Path) -> Result<Option<Kind>> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(Some(Kind::File)),
+        Ok(metadata) if metadata.is_dir() => Ok(Some(Kind::Folder)),
+        Ok(_) => Ok(Some(Kind::Other)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::from(error).at(&path.display().to_string(), 0, "")),
+    }
+}
+
+/// Everything that lies directly in a folder, by name.
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`] if the folder cannot be read.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn read_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     let name = folder.display().to_string();
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).at(&name, 0, "")? {
-        let entry = entry.at(&name, 0, "")?;
-        let file_name = entry.file_name();
-        let text = file_name.to_string_lossy();
-        if !text.starts_with(['.', '_']) {
-            found.push(entry.path());
-        }
-    }
+    let entries = fs::read_dir(folder).at(&name, 0, "")?;
+    let mut found = entries.map(|entry| Ok(entry.at(&name, 0, "")?.path())).collect::<Result<Vec<_>>>()?;
     found.sort();
     Ok(found)
 }
 
-/// The files directly in a folder.
+/// How the names of files end that say what another file is.
+const BESIDE: &str = ".schema.json";
+
+/// What lies directly in a folder, by name, without hidden files (`.x`), markers (`_SUCCESS`) and schemas beside other files. The folder of
+/// a partition (`_day=1`) is none of these, whatever its column is called.
 ///
 /// # Errors
-/// As [`entries`], and if there are none.
-pub(crate) fn files_in(folder: &Path) -> Result<Vec<String>> {
-    let files: Vec<_> = entries(folder)?
-        .into_iter()
-        .filter(|path| path.is_file())
-        .map(|path| path.display().to_string())
-        .collect();
-    if files.is_empty() {
-        let name = folder.display().to_string();
-        return Err(Error::invalid("is a folder without files").at(&name, 0, ""));
-    }
-    Ok(files)
+/// [`pilaster_core::ErrorKind::Io`] if the folder cannot be read.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_visible = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            let is_hidden = name.starts_with(['.', '_']) && !name.contains('=');
+            !is_hidden && !name.ends_with(BESIDE)
+        })
+    };
+    Ok(read_folder(folder)?.into_iter().filter(is_visible).collect())
 }
 
 #[cfg(test)]
@@ -110,12 +131,18 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_gives_its_visible_files() {
+    fn a_folder_gives_what_is_visible() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(files_in(folder.path()).unwrap_err().to_string().ends_with("is a folder without files"));
-        for name in ["b", "a", "_SUCCESS", ".x"] {
+        for name in ["b", "a", "_SUCCESS", ".x", "_day=1"] {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        assert_eq!(files_in(folder.path()).unwrap().len(), 2);
+        let visible = ["_day=1", "a", "b"].map(|name| folder.path().join(name));
+        assert_eq!(entries(folder.path()).unwrap(), visible);
+        assert_eq!(read_folder(folder.path()).unwrap().len(), 5);
+        assert_eq!(kind(&folder.path().join("a")).unwrap(), Some(Kind::File));
+        assert_eq!(kind(folder.path()).unwrap(), Some(Kind::Folder));
+        assert_eq!(kind(&folder.path().join("gone")).unwrap(), None);
+        // A file is no folder: whether there is anything below it is no question.
+        assert!(kind(&folder.path().join("a/b")).is_err());
     }
 }

@@ -9,13 +9,14 @@ use arrow_schema::SchemaRef;
 use pilaster_core::source::open_source;
 use pilaster_core::{DatasetRef, Error, Limits, LostRows, Progress, Result, SharedFile, SourceRef};
 pub use pilaster_redfile::metadata::Compression;
-pub use pilaster_redfile::{EncodingChoice, LostCells, RedfileSchema, RedfileWriterOptions};
+pub use pilaster_redfile::{EncodingChoice, RedfileSchema, RedfileWriterOptions};
 use pilaster_redfile::{RecoveryReport, RedfileReader, RedfileReaderOptions, RedfileWriter, RepairOptions};
 
 use crate::detect::Format;
 use crate::formats::Driver;
 use crate::open::OpenOptions;
 use crate::output::{BatchWriter, OutputFormat, WriteOptions};
+use crate::overwrite::Overwrite;
 use crate::repair::RepairReport;
 
 /// Redfile.
@@ -78,7 +79,7 @@ impl Driver for Redfile {
 fn reader_options(options: &OpenOptions) -> RedfileReaderOptions {
     let reader_options = RedfileReaderOptions::default()
         .with_verify_checksums(options.verify_checksums())
-        .with_lost_cells(options.redfile().lost_cells);
+        .with_lost_cells(options.lost_cells());
     match options.limits() == &Limits::default() {
         true => reader_options,
         false => reader_options.with_limits(options.limits().clone()),
@@ -90,25 +91,17 @@ fn repair_options(options: &OpenOptions) -> RepairOptions {
         reader: reader_options(options),
         writer: None,
         schema: options.redfile().schema.clone(),
-        lost_cells: options.redfile().lost_cells,
+        lost_cells: options.lost_cells(),
     }
 }
 
 /// What only Redfiles need to know to be opened or repaired.
 #[derive(Debug, Clone, Default)]
 pub struct RedfileOptions {
-    lost_cells: LostCells,
     schema: Option<RedfileSchema>,
 }
 
 impl RedfileOptions {
-    /// What a tolerant scan, a salvage or a repair does with a row of which some cells are lost.
-    #[must_use]
-    pub fn with_lost_cells(mut self, lost_cells: LostCells) -> Self {
-        self.lost_cells = lost_cells;
-        self
-    }
-
     /// The schema, for a damaged file of which neither footer nor checkpoints are left.
     #[must_use]
     pub fn with_schema(mut self, schema: Option<RedfileSchema>) -> Self {
@@ -167,16 +160,14 @@ pub fn write_sidecar(
     overwrite: bool,
     options: &OpenOptions,
 ) -> Result<RepairReport> {
-    let name = target.display().to_string();
-    if !overwrite && std::fs::symlink_metadata(target).is_ok() {
-        return Err(Error::invalid("exists already").at(&name, 0, ""));
-    }
+    Overwrite::new(overwrite).with_sources([path]).check(target)?;
     let inner = path_below(Path::new(path), target)?;
     let file = SharedFile::create(target)?;
     let (_, report) =
         pilaster_redfile::write_sidecar(open_source(path)?, &inner, file.clone(), &repair_options(options))?;
-    file.take()?.commit()?;
-    let bytes = std::fs::metadata(target)?.len();
+    let file = file.take()?;
+    let bytes = file.bytes();
+    file.commit()?;
     Ok(found(path, &report, bytes))
 }
 
@@ -187,9 +178,6 @@ fn path_below(file: &Path, target: &Path) -> Result<String> {
         _ => Path::new("."),
     };
     let (file_path, folder) = (file.canonicalize()?, folder.canonicalize()?);
-    if target.canonicalize().is_ok_and(|target| target == file_path) {
-        return Err(Error::invalid("is the damaged file itself").at(&target.display().to_string(), 0, ""));
-    }
     let parts = file_path
         .strip_prefix(&folder)
         .ok()
@@ -206,8 +194,7 @@ fn path_below(file: &Path, target: &Path) -> Result<String> {
 
 /// A report of what a recovery found, where pages were not looked at.
 fn found(path: &str, report: &RecoveryReport, bytes: u64) -> RepairReport {
-    let lost = |reason| LostRows { rows: report.rows..report.rows, column: None, reason };
-    let losses: Vec<LostRows> = report.losses().into_iter().map(lost).collect();
+    let losses: Vec<LostRows> = report.losses().into_iter().map(LostRows::unknown).collect();
     RepairReport {
         source: path.to_string(),
         rows: report.rows,

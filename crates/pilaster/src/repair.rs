@@ -1,6 +1,5 @@
 //! Damaged files made whole again: what can be derived is derived, and written as a new file.
 
-use std::fs;
 use std::path::Path;
 
 use pilaster_core::source::open_source;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use crate::detect::detect;
 use crate::formats::{DRIVERS, Driver, reader_of};
 use crate::open::OpenOptions;
+use crate::overwrite::Overwrite;
 use crate::salvage::losses_to_json;
 
 /// What a repair did.
@@ -52,9 +52,7 @@ pub fn repair(
     options: &OpenOptions,
     progress: &dyn Progress,
 ) -> Result<RepairReport> {
-    if !overwrite && fs::symlink_metadata(target).is_ok() {
-        return Err(Error::invalid("exists already").at(&target.display().to_string(), 0, ""));
-    }
+    Overwrite::new(overwrite).with_sources([path]).check(target)?;
     let source = open_source(path)?;
     let options = options.clone().with_recovery(true);
     let driver = driver_of(&source, &options)?;

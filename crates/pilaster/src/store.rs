@@ -1,15 +1,28 @@
 //! Folders that hold tables: the disks of a server, a database.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use pilaster_core::{DatasetRef, Finding, Progress, Result, VerifyDepth, VerifyReport};
+use pilaster_core::error::AtPosition;
+use pilaster_core::{DatasetRef, Error, Finding, LostRows, Progress, Result, VerifyDepth, VerifyReport};
 
 use crate::formats::{DRIVERS, Driver};
 use crate::ls::Entry;
 use crate::open::OpenOptions;
 use crate::paths;
 use crate::verify::verify_all;
+
+/// Rows apart from those of any table, because something about them is not proven.
+#[derive(Debug, Clone)]
+pub struct UnprovenPart {
+    /// A name for a file.
+    pub name: String,
+    /// What is not proven.
+    pub reason: String,
+    /// The rows.
+    pub rows: DatasetRef,
+}
 
 /// A folder, or several that belong together, with any number of tables in it.
 pub trait Store: Debug + Send + Sync {
@@ -28,6 +41,19 @@ pub trait Store: Debug + Send + Sync {
 
     /// What lies in it and belongs to no table, each openable by its name; finding it may take long.
     fn orphans(&self) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    /// Rows that can be read and that nothing proves to be a table's latest; without a name those of all tables.
+    ///
+    /// # Errors
+    /// If there is no table of that name, or it cannot be opened.
+    fn unproven(&self, _table: Option<&str>) -> Result<Vec<UnprovenPart>> {
+        Ok(Vec::new())
+    }
+
+    /// Rows of a table that may be on other disks than these, though nothing here lacks them: newer ones of other replicas.
+    fn elsewhere(&self, _table: &str) -> Vec<LostRows> {
         Vec::new()
     }
 
@@ -54,18 +80,79 @@ pub trait Store: Debug + Send + Sync {
 
 /// The store that all these paths are together, if each of them is a folder of the same system's.
 ///
-/// `None` if they are files, or folders of files.
+/// `None` if they are files, or folders of files; an error if tables of several systems lie below one of them, none of which is the one
+/// that is meant.
 pub fn open_store<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Option<Result<Box<dyn Store>>> {
     let folders: Vec<PathBuf> = given.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
-    store_driver(&folders).map(|driver| driver.open_store(&folders, options))
+    if let Some(driver) = store_driver(&folders) {
+        return Some(driver.open_store(&folders, options));
+    }
+    let mut of_each = folders.iter().map(|folder| (folder, store_drivers(folder)));
+    let (folder, drivers) = of_each.find(|(_, drivers)| drivers.len() > 1)?;
+    Some(Err(several_systems(folder, &drivers)))
 }
 
 /// The format of the store that these folders are together, if they are one.
 pub(crate) fn store_driver(folders: &[PathBuf]) -> Option<&'static dyn Driver> {
-    if folders.is_empty() || !folders.iter().all(|folder| folder.is_dir()) {
-        return None;
+    let (first, others) = folders.split_first()?;
+    let [driver] = store_drivers(first)[..] else { return None };
+    let is_same =
+        |folder: &PathBuf| matches!(store_drivers(folder)[..], [other] if other.name() == driver.name());
+    others.iter().all(is_same).then_some(driver)
+}
+
+/// The formats whose tables lie in or below a folder.
+pub(crate) fn store_drivers(folder: &Path) -> Vec<&'static dyn Driver> {
+    let mut drivers: Vec<&'static dyn Driver> = Vec::new();
+    if folder.is_dir() {
+        for driver in DRIVERS.iter().filter(|driver| driver.is_store(folder)) {
+            // What is the root of one system is its own, whatever it looks like from further away.
+            if driver.is_root(folder) {
+                return vec![*driver];
+            }
+            drivers.push(*driver);
+        }
     }
-    DRIVERS.iter().find(|driver| folders.iter().all(|folder| driver.is_store(folder))).copied()
+    drivers
+}
+
+fn several_systems(folder: &Path, drivers: &[&'static dyn Driver]) -> Error {
+    let inside = paths::entries(folder).unwrap_or_default();
+    let place = |driver: &&'static dyn Driver| {
+        let here = inside.iter().filter(|path| path.is_dir() && driver.is_store(path));
+        let names: Vec<_> =
+            here.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+        format!("{} in {}", driver.name(), names.join(", "))
+    };
+    let places: Vec<_> = drivers.iter().map(place).collect();
+    let message =
+        format!("holds tables of several systems, which are not read together: {}", places.join("; "));
+    Error::invalid(message).at(&folder.display().to_string(), 0, "")
+}
+
+/// What lies in and below a folder of tables and is no part of any of them.
+///
+/// # Errors
+/// If a folder on the way to the tables cannot be listed.
+pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut beside, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut todo = vec![folder.to_path_buf()];
+    while let Some(folder) = todo.pop() {
+        // Links may lead back up.
+        let real = std::fs::canonicalize(&folder).at(&folder.display().to_string(), 0, "")?;
+        if driver.is_root(&folder) || !seen.insert(real) {
+            continue;
+        }
+        for path in paths::entries(&folder)? {
+            let is_folder = paths::kind(&path).is_ok_and(|kind| kind == Some(paths::Kind::Folder));
+            match is_folder && driver.is_store(&path) {
+                true => todo.push(path),
+                false => beside.push(path),
+            }
+        }
+    }
+    beside.sort();
+    Ok(beside)
 }
 
 /// Everything that `given` holds, each table under its own name: the tables of a store, else each file or folder under
@@ -79,7 +166,7 @@ pub fn named_tables<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Result
         return store
             .tables()
             .into_iter()
-            .map(|name| Ok((name.clone(), store.table(Some(&name))?)))
+            .map(|name| Ok((name.clone(), options.check_complete(store.table(Some(&name))?)?)))
             .collect();
     }
     let mut tables = Vec::new();

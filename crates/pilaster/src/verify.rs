@@ -1,19 +1,31 @@
 //! Looking for damage in files, folders and globs.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pilaster_core::{DatasetRef, Error, ErrorKind, Progress, Result, Severity, VerifyDepth, VerifyReport};
+use arrow_schema::SchemaRef;
+use pilaster_core::error::AtPosition;
+use pilaster_core::{
+    Absence, DatasetRef, Error, ErrorKind, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
+};
 use serde_json::{Value, json};
 
-use crate::open::OpenOptions;
-use crate::paths;
-use crate::store::open_store;
+use crate::concat::check_same;
+use crate::folder::{DataFile, Folder, calls_itself_no_data, note};
+use crate::formats::Driver;
+use crate::hive;
+use crate::open::{OpenOptions, Opened, table_driver};
+use crate::paths::{self, Kind};
+use crate::store::{beside_tables, store_driver};
 
-/// Verifies each path; what cannot even be opened is a finding too. Progress counts bytes.
+/// Verifies each path, and everything below it; what cannot even be opened is a finding too, and so is what was passed over.
+/// Progress counts bytes.
 ///
 /// # Errors
-/// If a path does not exist or a folder cannot be read; damage is in the report.
+/// If a path does not exist or cannot be looked at; what is below it, is in the report.
 pub fn verify<S: AsRef<str>>(
     paths: &[S],
     options: &OpenOptions,
@@ -22,17 +34,177 @@ pub fn verify<S: AsRef<str>>(
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let progress = &Summed::new(progress);
-    if let Some(store) = open_store(paths, options) {
-        return store?.verify(options.table(), depth, progress);
+    let mut walk = Walk { options, depth, progress, seen: BTreeSet::new() };
+    let folders: Vec<PathBuf> = paths.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
+    if let ([_, _, ..], Some(driver)) = (folders.as_slice(), store_driver(&folders)) {
+        report = driver.open_store(&folders, options)?.verify(options.table(), depth, progress)?;
+        for folder in &folders {
+            walk.beside(driver, folder, &mut report);
+        }
+        return Ok(report);
     }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
-            match open_store(&[&path], options) {
-                Some(store) => report.merge(store?.verify(options.table(), depth, progress)?),
-                None => verify_all(options.open_one(&path)?, depth, progress, &mut report)?,
+            let local = paths::local(&path);
+            if !paths::is_address(&path) && paths::kind(local)? == Some(Kind::Folder) {
+                // What cannot be read at all is an error of the call.
+                paths::read_folder(local)?;
+                let before = (report.files, report.findings.len());
+                walk.folder(local, false, &mut report)?;
+                if before == (report.files, report.findings.len()) {
+                    return Err(Error::invalid("is a folder without files").at(&path, 0, ""));
+                }
+            } else {
+                verify_all(options.open_one(&path)?.parts, depth, progress, &mut report)?;
             }
         }
     }
+    Ok(report)
+}
+
+/// Everything below a folder.
+struct Walk<'a> {
+    options: &'a OpenOptions,
+    depth: VerifyDepth,
+    progress: &'a dyn Progress,
+    /// Folders that were looked into, by the path behind all links: links may lead back up.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path, is_in_partitions: bool, report: &mut VerifyReport) -> Result<()> {
+        let name = folder.display().to_string();
+        let real = fs::canonicalize(folder).at(&name, 0, "")?;
+        if !self.seen.insert(real) {
+            return Ok(());
+        }
+        if let Some(driver) = table_driver(&name) {
+            let opened = vec![(name.clone(), driver.open_table(&name, self.options))];
+            return verify_all(opened, self.depth, self.progress, report);
+        }
+        // What lies below a folder of several systems is looked at one by one.
+        if let Some(driver) = store_driver(&[folder.to_path_buf()]) {
+            let store = driver.open_store(&[folder.to_path_buf()], self.options)?;
+            report.merge(store.verify(self.options.table(), self.depth, self.progress)?);
+            self.beside(driver, folder, report);
+            return Ok(());
+        }
+        if is_in_partitions {
+            // The folder of the whole has said it.
+        } else if let Err(error) = hive::open(folder, self.options)
+            && is_unknown(&error)
+        {
+            report.findings.push(note(folder, &format!("is no one table: {error}")));
+        }
+        let inside = Folder::look(folder)?;
+        report
+            .findings
+            .extend(self.options.missing_in(folder, &inside.names())?.iter().map(Absence::finding));
+        report.findings.extend(inside.passed_over);
+        let mut first: Option<(SchemaRef, String)> = None;
+        let mut has_others = false;
+        for DataFile { name, place, content } in inside.files {
+            let opened = match content {
+                Ok((source, format)) => self.options.open_detected(source, format),
+                // Not a word of it says that it was data.
+                Err(error) if is_unknown(&error) && calls_itself_no_data(&name) => {
+                    report.findings.push(note(Path::new(&name), "is of no known format: it is passed over"));
+                    continue;
+                }
+                Err(error) => self.options.open_claimed(&place, error),
+            };
+            match (&first, &opened) {
+                (Some((schema, file)), Ok(other)) if !has_others => {
+                    // Each by itself may be sound; whoever reads the folder is refused, and is told here too.
+                    if let Err(error) = check_same(schema, file, other.as_ref()) {
+                        has_others = true;
+                        report.findings.push(note(folder, &format!("is no one table: {error}")));
+                    }
+                }
+                (None, Ok(opened)) => first = Some((opened.schema(), name.clone())),
+                _ => {}
+            }
+            self.files(vec![(name, opened)], report);
+        }
+        let is_partitioned = is_in_partitions || hive::is_partitioned(folder)?;
+        for inner in inside.folders {
+            self.below(&inner, is_partitioned, report);
+        }
+        Ok(())
+    }
+
+    /// A folder that was not named by the caller: that it cannot be read is no reason to stop.
+    fn below(&mut self, folder: &Path, is_in_partitions: bool, report: &mut VerifyReport) {
+        if let Err(error) = self.folder(folder, is_in_partitions, report) {
+            let name = folder.display().to_string();
+            fail(report, &name, &error);
+        }
+    }
+
+    /// What lies beside the tables of a store.
+    fn beside(&mut self, driver: &dyn Driver, folder: &Path, report: &mut VerifyReport) {
+        match beside_tables(driver, folder) {
+            Err(error) => {
+                let name = folder.display().to_string();
+                fail(report, &name, &error);
+            }
+            Ok(beside) => {
+                for path in beside {
+                    self.beside_one(&path, report);
+                }
+            }
+        }
+    }
+
+    fn beside_one(&mut self, path: &Path, report: &mut VerifyReport) {
+        let name = path.display().to_string();
+        match paths::kind(path) {
+            Ok(Some(Kind::Folder)) => self.below(path, false, report),
+            Ok(Some(Kind::Other)) => {
+                report.findings.push(note(path, "is a pipe or a device: it is passed over"))
+            }
+            Err(error) => fail(report, &name, &error),
+            Ok(_) => match self.options.open_one(&name) {
+                Err(error) => fail(report, &name, &error),
+                Ok(Opened { parts, .. }) => match parts.as_slice() {
+                    [(_, Err(error))] if is_unknown(error) && calls_itself_no_data(&name) => {
+                        report.findings.push(note(
+                            path,
+                            "lies beside tables and is of no known format: it is passed over",
+                        ));
+                    }
+                    _ => self.files(parts, report),
+                },
+            },
+        }
+    }
+
+    /// Files that were found and not named: one that is gone by now is a finding like any other.
+    fn files(&self, opened: Vec<(String, Result<DatasetRef>)>, report: &mut VerifyReport) {
+        for (name, dataset) in opened {
+            match dataset.and_then(|dataset| verify_one(&dataset, self.depth, self.progress)) {
+                Ok(found) => report.merge(found),
+                Err(error) => fail(report, &name, &error),
+            }
+        }
+    }
+}
+
+/// Adds what could not be opened or looked at, unless a store has found it too.
+fn fail(report: &mut VerifyReport, name: &str, error: &Error) {
+    if !report.findings.contains(&Finding::from_error(error, name, None)) {
+        report.add_failure(name, error, is_unread(name, error));
+    }
+}
+
+fn is_unknown(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::InvalidInput(_))
+}
+
+/// Verifies what was opened; parts that are not here come first.
+fn verify_one(dataset: &DatasetRef, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+    let mut report = dataset.verify(depth, progress)?;
+    report.findings.splice(0..0, dataset.absences().iter().map(Absence::finding));
     Ok(report)
 }
 
@@ -45,7 +217,7 @@ pub(crate) fn verify_all(
 ) -> Result<()> {
     for (name, dataset) in opened {
         match dataset {
-            Ok(dataset) => report.merge(dataset.verify(depth, progress)?),
+            Ok(dataset) => report.merge(verify_one(&dataset, depth, progress)?),
             Err(error) if is_missing(&error) => return Err(error),
             Err(error) => report.add_failure(&name, &error, is_unread(&name, &error)),
         }

@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests compute with known values")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::Array;
 use pilaster::carbondata::{CarbonOptions, OutsideFolders};
 use pilaster::core::progress::Silent;
 use pilaster::ls::{ListOptions, State, list};
 use pilaster::store::open_store;
-use pilaster::{Dataset, OpenOptions, VerifyDepth, col, lit};
+use pilaster::{Dataset, LossLog, LostCells, OpenOptions, VerifyDepth, col, lit};
+use pilaster_testing::needs;
 
 /// Rows of `iud_update2` before anything was deleted.
 const LOADED: usize = 80;
@@ -79,7 +82,11 @@ fn a_store_has_tables_and_a_table_has_segments() {
     let store = open_store(&[&path], &OpenOptions::default()).unwrap().unwrap();
     let report = store.verify(None, VerifyDepth::Values, &Silent).unwrap();
     assert!(report.is_sound() && report.rows > 0);
-    assert_eq!(store.tables(), ["evolve_changed", "iud_update2", "part_overwritten"]);
+    let entries = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
+    let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+    let mut folders: Vec<_> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    folders.sort();
+    assert_eq!(store.tables(), folders);
     assert!(pilaster::open(&path).unwrap_err().to_string().contains("evolve_changed, iud_update2"));
     let options = OpenOptions::default().with_table(Some("part_overwritten".into()));
     let table = options.open(&path).unwrap();
@@ -156,9 +163,10 @@ fn a_damaged_table_is_verified_saved_and_repaired() {
     assert_eq!(rows(pilaster::open(&path).unwrap().as_ref()), expected("iud_update2"));
 }
 
+#[needs(goldens = "carbondata")]
 #[test]
 fn parquet_segments_follow_the_others() {
-    let Some(root) = pilaster_testing::goldens("carbondata") else { return };
+    let root = pilaster_testing::goldens("carbondata");
     let root = root.join("table/v2.3");
     let path = text(&root.join("segs_added"));
     // The table names a folder outside of its own, which nobody has allowed.
@@ -195,4 +203,31 @@ fn parquet_segments_follow_the_others() {
     let unseen =
         pilaster::verify::verify(&[&path], &OpenOptions::default(), VerifyDepth::Values, &Silent).unwrap();
     assert!(unseen.is_sound() && unseen.findings.len() == 1, "{:?}", unseen.findings);
+}
+
+#[test]
+fn lost_words_of_a_dictionary_are_null_where_that_is_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let table = place.path().join("words");
+    copy(&testdata().join("table/d16_dict_one"), &table);
+    let files = std::fs::read_dir(table.join("Metadata")).unwrap().map(|entry| entry.unwrap().path());
+    let mut words: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "dict")).collect();
+    words.sort();
+    std::fs::remove_file(&words[0]).unwrap();
+    for (cells, given) in [(LostCells::DropRow, 0), (LostCells::Null, 60)] {
+        let losses = Arc::new(LossLog::new().with_cells(cells));
+        let dataset = OpenOptions::default().with_recovery(true).open(&text(&table)).unwrap();
+        let batches = dataset.scan().skip_damage(Arc::clone(&losses)).read().unwrap();
+        let batches: Vec<_> = batches.map(|batch| batch.unwrap()).collect();
+        assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), given, "{cells:?}");
+        for lost in losses.losses() {
+            assert_eq!(lost.count(), Some(60), "{lost}");
+            let column = lost.column.clone().unwrap();
+            let is_null = |batch: &arrow_array::RecordBatch| {
+                batch.column_by_name(&column).unwrap().null_count() == batch.num_rows()
+            };
+            assert!(batches.iter().all(is_null), "{lost}");
+        }
+        assert!(!losses.is_empty());
+    }
 }

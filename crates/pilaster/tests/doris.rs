@@ -13,14 +13,17 @@
 use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
 use arrow_select::concat::concat_batches;
 use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
 use pilaster::core::progress::Silent;
 use pilaster::doris::{DorisOptions, read_schema};
+use pilaster::overwrite::Overwrite;
 use pilaster::store::open_store;
 use pilaster::{DatasetRef, OpenOptions, OutputFormat, ScanRequest, VerifyDepth};
+use pilaster_testing::needs;
 
-fn goldens() -> Option<PathBuf> {
+fn goldens() -> PathBuf {
     pilaster_testing::goldens("doris")
 }
 
@@ -31,9 +34,10 @@ fn rows(dataset: &DatasetRef) -> RecordBatch {
     concat_batches(&schema, &batches).unwrap()
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn segments_are_found_by_content_and_named_by_a_schema() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let folder = root.join("segment/all_scalar_values_v3_nullable_with_bloom_horizontal");
     let segment = folder.join("segment_0.dat").display().to_string();
     let bare = pilaster::open(&segment).unwrap();
@@ -45,9 +49,10 @@ fn segments_are_found_by_content_and_named_by_a_schema() {
     assert_eq!(rows(&bare).num_rows(), 3);
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn every_segment_becomes_parquet_and_comes_back() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut converted = 0;
     for folder in std::fs::read_dir(root.join("segment")).unwrap().map(|entry| entry.unwrap().path()) {
         let doris = DorisOptions::default()
@@ -67,9 +72,10 @@ fn every_segment_becomes_parquet_and_comes_back() {
     assert!(converted >= 54, "{converted} segments");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn folders_of_tablets_are_stores_of_tables() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let folder = root.join("tablet/unique_mow").display().to_string();
     let store = open_store(&[&folder], &OpenOptions::default()).unwrap().unwrap();
     assert_eq!(store.tables().len(), 1);
@@ -84,9 +90,10 @@ fn folders_of_tablets_are_stores_of_tables() {
     assert_eq!(store.entries().len(), 1);
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn a_table_with_a_broken_tablet_is_not_taken_for_whole() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let store = tempfile::tempdir().unwrap();
     for (number, name) in ["unique_mow/20005/120005", "aggregate/20002/120002"].into_iter().enumerate() {
         let target = store.path().join(format!("{number}/1"));
@@ -106,9 +113,10 @@ fn a_table_with_a_broken_tablet_is_not_taken_for_whole() {
     assert!(error.contains("a tablet cannot be read"), "{error}");
 }
 
+#[needs(goldens = "doris")]
 #[test]
 fn index_files_are_listed_and_lie_beside_segments() {
-    let Some(root) = goldens() else { return };
+    let root = goldens();
     let mut parts = 0;
     for path in std::fs::read_dir(root.join("inverted_index")).unwrap().map(|entry| entry.unwrap().path()) {
         let index = pilaster::open(&path.display().to_string()).unwrap();
@@ -130,4 +138,46 @@ fn index_files_are_listed_and_lie_beside_segments() {
         assert!(pilaster::open(&cut.display().to_string()).unwrap_err().is_damage());
     }
     assert!(parts > 20, "{parts} parts");
+}
+
+#[test]
+fn a_lone_segment_keeps_its_names_and_its_strings() {
+    let scratch = tempfile::tempdir().unwrap();
+    let csv = scratch.path().join("rows.csv");
+    std::fs::write(&csv, "number,word\n1,one\n2,two\n").unwrap();
+    let source = pilaster::open(&csv.display().to_string()).unwrap();
+    let folder = scratch.path().join("segments");
+    std::fs::create_dir(&folder).unwrap();
+    let to = ConvertTarget::new(folder.join("rows.dat"), OutputFormat::DorisSegment);
+    let write =
+        |options: &ConvertOptions| convert(source.as_ref(), &ScanRequest::default(), &to, options, &Silent);
+    write(&ConvertOptions::default()).unwrap();
+    // Alone, and as all that is in its folder.
+    for path in [&to.path, &folder] {
+        let segment = pilaster::open(&path.display().to_string()).unwrap();
+        let names: Vec<_> = segment.schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(names, ["number", "word"]);
+        let words = rows(&segment).column_by_name("word").unwrap().clone();
+        assert_eq!(words.as_string_view().iter().flatten().collect::<Vec<_>>(), ["one", "two"]);
+    }
+    // Another schema beside it is replaced when the segment is, and not before.
+    std::fs::remove_file(&to.path).unwrap();
+    std::fs::write(folder.join("rows.schema.json"), "{}").unwrap();
+    assert!(write(&ConvertOptions::default()).is_err());
+    assert!(!to.path.exists());
+    write(&ConvertOptions::default().with_overwrite(Overwrite::new(true))).unwrap();
+}
+
+#[test]
+fn a_schema_that_a_killed_run_left_does_not_stop_the_next() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    std::fs::write(path("rows.csv"), "x,y\n1,2\n").unwrap();
+    let rows_of = || pilaster::open(path("rows.csv").to_str().unwrap()).unwrap();
+    let target = ConvertTarget::new(path("rows.dat"), OutputFormat::DorisSegment);
+    let written =
+        || convert(rows_of().as_ref(), &ScanRequest::default(), &target, &ConvertOptions::default(), &Silent);
+    written().unwrap();
+    std::fs::remove_file(path("rows.dat")).unwrap();
+    written().unwrap();
 }

@@ -21,8 +21,9 @@ use arrow_select::concat::concat_batches;
 use pilaster::core::Severity;
 use pilaster::core::progress::Silent;
 use pilaster::doris::{DorisOptions, TableModel, TabletSchema, TabletWriteOptions};
+use pilaster::ls::State;
 use pilaster::store::{Store, open_store};
-use pilaster::{DatasetRef, OpenOptions, VerifyDepth};
+use pilaster::{DatasetRef, ErrorKind, OpenOptions, VerifyDepth};
 use pilaster_doris::tablet::TabletWriter;
 use serde_json::{Value, json};
 
@@ -191,13 +192,14 @@ fn a_rollup_is_a_table_of_its_own_and_is_named() {
     // It is not taken for the table where that cannot be read, and is read all the same.
     let base = root.path().join("100/77");
     let segment = fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path());
-    fs::remove_file(
+    fs::write(
         segment.filter(|path| path.extension().is_some_and(|found| found == "dat")).last().unwrap(),
+        b"",
     )
     .unwrap();
     let broken = open(root.path());
     assert_eq!(broken.tables(), ["5-2"]);
-    assert!(broken.table(Some("5")).unwrap_err().to_string().contains("is missing"));
+    assert!(broken.table(Some("5")).unwrap_err().is_damage());
     let error = broken.table(None).unwrap_err().to_string();
     assert!(error.contains("holds table 5-2, and another of which nothing can be read"), "{error}");
     assert_eq!(keys(&broken.table(Some("5-2")).unwrap()), [1, 2]);
@@ -262,9 +264,9 @@ fn a_broken_copy_does_not_stand_in_the_way_of_a_good_one() {
         let segment = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let segment =
             segment.filter(|path| path.extension().is_some_and(|found| found == "dat")).max().unwrap();
-        fs::remove_file(segment).unwrap();
+        fs::write(segment, b"").unwrap();
     };
-    // Of the same version, without one of its segments.
+    // Of the same version, with one of its segments damaged.
     let root = tempfile::tempdir().unwrap();
     good.below(&root.path().join("data/1"));
     let copy = good.below(&root.path().join("snapshot/20240101.0.86400"));
@@ -272,6 +274,9 @@ fn a_broken_copy_does_not_stand_in_the_way_of_a_good_one() {
     let table = open(root.path(), &OpenOptions::default()).unwrap();
     assert_eq!(keys(&table), [1, 2, 3]);
     assert!(said(&table).contains("this copy of tablet 100 cannot be read"), "{}", said(&table));
+    // Nor does one that lacks a part, of which the other is taken.
+    fs::remove_file(file_of(&copy, "_0.dat")).unwrap();
+    assert_eq!(keys(&open(root.path(), &OpenOptions::default()).unwrap()), [1, 2, 3]);
     // The other one is no better.
     cut(&root.path().join("data/1/100/77"));
     assert!(open(root.path(), &OpenOptions::default()).is_err());
@@ -355,4 +360,157 @@ fn a_path_has_one_type_in_all_tablets() {
         OpenOptions::default().with_doris(DorisOptions::default().with_variant_path("nothing", "a"));
     let error = unknown.open(&root.path().display().to_string()).unwrap_err().to_string();
     assert!(error.contains("there is no VARIANT column \"nothing\""), "{error}");
+}
+
+/// The only file of a folder whose name ends so.
+fn file_of(folder: &Path, ending: &str) -> PathBuf {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = files.filter(|path| path.to_string_lossy().ends_with(ending));
+    found.next().unwrap()
+}
+
+#[test]
+fn what_the_metadata_names_must_be_here_or_the_rest_be_asked_for() {
+    let segment_gone: fn(&Path) = |folder| fs::remove_file(file_of(folder, "_0.dat")).unwrap();
+    let version_gone: fn(&Path) = |folder| {
+        let header = file_of(folder, ".hdr.json");
+        let mut meta: Value = serde_json::from_slice(&fs::read(&header).unwrap()).unwrap();
+        let rowsets = meta["rs_metas"].as_array_mut().unwrap();
+        let place = rowsets.iter().position(|rowset| rowset["start_version"] == 2).unwrap();
+        rowsets.remove(place);
+        fs::write(&header, meta.to_string()).unwrap();
+    };
+    let cases = [
+        (segment_gone, vec![vec![4, 5]], "_0.dat", vec![1, 2, 3]),
+        (
+            version_gone,
+            vec![vec![4, 5], vec![6]],
+            "no rowset of versions 2..=2 of tablet 101",
+            vec![1, 2, 3, 6],
+        ),
+    ];
+    for (damage, loads, message, left) in cases {
+        let root = tempfile::tempdir().unwrap();
+        Meta::default().below(root.path());
+        damage(&Meta { tablet: 101, loads, ..Meta::default() }.below(root.path()));
+        let path = root.path().display().to_string();
+        let error = OpenOptions::default().open(&path).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Incomplete { .. }), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
+        let partial = OpenOptions::default().with_partial(true).open(&path).unwrap();
+        assert_eq!(keys(&partial), left);
+        assert_eq!(partial.absences().len(), 1);
+        assert_eq!(partial.row_count(), None);
+        let report =
+            pilaster::verify::verify(&[&path], &OpenOptions::default(), VerifyDepth::Footer, &Silent);
+        let report = report.unwrap();
+        assert!(!report.is_sound(), "{report:?}");
+        assert!(report.findings.iter().any(|finding| finding.message.contains(message)), "{report:?}");
+    }
+}
+
+#[test]
+fn segments_without_their_metadata_may_be_of_any_table() {
+    let root = tempfile::tempdir().unwrap();
+    Meta::default().below(root.path());
+    let folder = Meta { tablet: 101, ..Meta::default() }.below(root.path());
+    fs::remove_file(file_of(&folder, ".hdr.json")).unwrap();
+    let path = root.path().display().to_string();
+    let error = OpenOptions::default().open(&path).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Incomplete { .. }), "{error}");
+    assert!(error.to_string().contains("the .hdr file of 1 segments is not here"), "{error}");
+    let partial = OpenOptions::default().with_partial(true).open(&path).unwrap();
+    assert_eq!((keys(&partial), partial.absences().len()), (vec![1, 2, 3], 1));
+    assert_eq!(keys(&only("100").open(&path).unwrap()), [1, 2, 3]);
+    let report = store(root.path(), &OpenOptions::default()).verify(None, VerifyDepth::Footer, &Silent);
+    assert!(!report.unwrap().is_sound());
+}
+
+#[test]
+fn segments_alone_are_found_and_not_taken_for_a_table() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = Meta::default().below(root.path());
+    fs::remove_file(file_of(&folder, ".hdr.json")).unwrap();
+    // From above: a tablet without its metadata, and nothing else.
+    let above = root.path().display().to_string();
+    let error = OpenOptions::default().open(&above).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Incomplete { .. }), "{error}");
+    assert!(error.to_string().contains("the .hdr file of 1 segments is not here"), "{error}");
+    let entries = pilaster::ls::list(&[&above], &pilaster::ls::ListOptions::default()).unwrap();
+    assert!(matches!(&entries[..], [only] if matches!(only.state, State::Problem(_))), "{entries:?}");
+    // Their own folder gives their rows to who takes them as they are.
+    let own = folder.display().to_string();
+    let entries = pilaster::ls::list(&[&own], &pilaster::ls::ListOptions::default()).unwrap();
+    assert!(entries.iter().any(|entry| matches!(entry.state, State::Problem(_))), "{entries:?}");
+    let error = OpenOptions::default().open(&own).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Incomplete { .. }), "{error}");
+    for options in [OpenOptions::default().with_partial(true), OpenOptions::default().with_recovery(true)] {
+        let found = options.open(&own).unwrap();
+        assert_eq!((rows(&found).num_rows(), found.absences().len()), (3, 1));
+    }
+    let segment = file_of(&folder, ".dat").display().to_string();
+    assert_eq!(rows(&OpenOptions::default().open(&segment).unwrap()).num_rows(), 3);
+    for path in [above, own] {
+        let report =
+            pilaster::verify::verify(&[&path], &OpenOptions::default(), VerifyDepth::Footer, &Silent);
+        assert!(!report.unwrap().is_sound(), "{path}");
+    }
+}
+
+/// Set in a process that may not look into a folder below this one.
+#[cfg(unix)]
+const DENIED: &str = "PILASTER_TEST_DENIED";
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_looked_into_is_not_empty() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    if let Ok(root) = std::env::var(DENIED) {
+        let options = OpenOptions::default();
+        for options in [options.clone(), options.clone().with_partial(true), options.with_recovery(true)] {
+            let error = options.open(&root).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error}");
+            assert!(error.to_string().contains("101"), "{error}");
+        }
+        let report =
+            pilaster::verify::verify(&[&root], &OpenOptions::default(), VerifyDepth::Values, &Silent);
+        let report = report.unwrap();
+        let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        assert_eq!((report.unread, errors.count()), (1, 1), "{report:?}");
+        assert!(report.rows > 0, "the others are looked at: {report:?}");
+        // With nothing else beside it, too.
+        let alone = format!("{root}/../alone");
+        let error = OpenOptions::default().open(&alone).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error}");
+        assert!(error.to_string().contains("alone/102/88"), "{error}");
+        let entries = store(Path::new(&root), &OpenOptions::default()).entries();
+        assert!(entries.iter().any(|entry| matches!(entry.state, State::Unread(_))), "{entries:?}");
+        assert!(entries.iter().any(|entry| entry.state == State::Ok), "{entries:?}");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let permit =
+        |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    permit(scratch.path(), 0o755);
+    let root = scratch.path().join("root");
+    fs::create_dir(&root).unwrap();
+    Meta::default().below(&root);
+    Meta { tablet: 101, ..Meta::default() }.below(&root);
+    let program = scratch.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    permit(&program, 0o755);
+    fs::create_dir_all(scratch.path().join("alone/102/88")).unwrap();
+    permit(&root.join("101"), 0o000);
+    permit(&scratch.path().join("alone/102/88"), 0o000);
+    let mut command = std::process::Command::new(&program);
+    command.env(DENIED, &root).args(["a_folder_that_may_not_be_looked_into_is_not_empty", "--exact"]);
+    if fs::metadata(scratch.path()).unwrap().uid() == 0 {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().unwrap();
+    permit(&root.join("101"), 0o755);
+    permit(&scratch.path().join("alone/102/88"), 0o755);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -226,7 +226,7 @@ fn a_strict_scan_stops_at_damage_and_a_tolerant_one_loses_only_its_page() {
     assert_eq!(found, expected);
     let losses = losses.losses();
     assert!(losses.iter().all(|loss| loss.column.as_deref() == Some("name")), "{losses:?}");
-    let ranges: RowRanges = losses.iter().map(|loss| loss.rows.clone()).collect();
+    let ranges: RowRanges = losses.iter().filter_map(|loss| loss.positions()).collect();
     assert_eq!(ranges, RowRanges::one(lost));
 }
 

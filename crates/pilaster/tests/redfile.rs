@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray};
+use pilaster::LostCells;
 use pilaster::core::progress::Silent;
-use pilaster::redfile::{LostCells, RedfileOptions, repair_in_place, schema_of, write_sidecar};
+use pilaster::redfile::{RedfileOptions, repair_in_place, schema_of, write_sidecar};
 use pilaster::repair::repair;
 use pilaster::{Dataset, LossLog, OpenOptions, open};
 use pilaster_redfile::{RedfileWriter, RedfileWriterOptions};
@@ -96,7 +97,7 @@ fn lost_cells_are_null_if_asked_for() {
     let lost = usize::try_from(lost.end - lost.start).unwrap();
 
     for (cells, expected) in [(LostCells::DropRow, ROWS - lost), (LostCells::Null, ROWS)] {
-        let options = OpenOptions::default().with_redfile(RedfileOptions::default().with_lost_cells(cells));
+        let options = OpenOptions::default().with_lost_cells(cells);
         let log = Arc::new(LossLog::new());
         let found = rows(options.open(&folder.text("damaged.red")).unwrap().as_ref(), &log);
         assert_eq!((found.num_rows(), log.is_empty()), (expected, false));
@@ -124,7 +125,7 @@ fn a_file_is_repaired_beside_it_or_in_place() {
     let again = write_sidecar(&folder.text("cut.red"), &folder.path("side.red"), false, &options);
     assert!(again.unwrap_err().to_string().contains("exists already"));
     let itself = write_sidecar(&folder.text("cut.red"), &folder.path("cut.red"), true, &options);
-    assert!(itself.unwrap_err().to_string().contains("is the damaged file itself"));
+    assert!(itself.unwrap_err().to_string().contains("is what is read"));
     fs::create_dir(folder.path("below")).unwrap();
     let elsewhere = write_sidecar(&folder.text("cut.red"), &folder.path("below/side.red"), false, &options);
     assert!(elsewhere.unwrap_err().to_string().contains("where it could be found"));

@@ -1,12 +1,10 @@
 //! Segments of a table that are Parquet files.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions};
-use pilaster_core::source::open_source;
 use pilaster_core::{
-    Dataset, DatasetRef, Error, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
+    Dataset, DatasetRef, Error, Finding, Location, Progress, Result, Severity, VerifyDepth, VerifyReport,
 };
 
 use crate::adapted::AdaptedDataset;
@@ -15,7 +13,7 @@ use crate::foreign::parquet::ParquetDataset;
 use crate::open::OpenOptions;
 
 /// Opens a table; segments that are Parquet files follow the others, with the table's columns.
-pub(super) fn open_with_foreign(folder: &Path, options: &CarbonTableOptions) -> Result<DatasetRef> {
+pub(super) fn open_with_foreign(folder: &Location, options: &CarbonTableOptions) -> Result<DatasetRef> {
     let table = CarbonTable::open(folder, &options.clone().with_foreign_left_out(true))?;
     if table.foreign_segments().is_empty() {
         return Ok(Arc::new(table));
@@ -35,8 +33,7 @@ pub(super) fn open_with_foreign(folder: &Path, options: &CarbonTableOptions) -> 
             return Err(refused(reason));
         }
         for file in &segment.files {
-            let source = open_source(&file.display().to_string())?;
-            let opened: DatasetRef = Arc::new(ParquetDataset::open(source, &OpenOptions::default())?);
+            let opened: DatasetRef = Arc::new(ParquetDataset::open(file.open()?, &OpenOptions::default())?);
             parts.push(Arc::new(AdaptedDataset::try_new(opened, Arc::clone(&schema))?));
         }
     }
@@ -66,12 +63,10 @@ pub(super) fn verify_foreign(
             });
         }
         for file in segment.files.iter().filter(|_| is_read) {
-            let name = file.display().to_string();
-            let opened =
-                open_source(&name).and_then(|source| ParquetDataset::open(source, &OpenOptions::default()));
+            let opened = file.open().and_then(|source| ParquetDataset::open(source, &OpenOptions::default()));
             match opened {
                 Ok(opened) => report.merge(opened.verify(depth, progress)?),
-                Err(error) => report.findings.push(Finding::from_error(&error, &name, None)),
+                Err(error) => report.findings.push(Finding::from_error(&error, &file.to_string(), None)),
             }
         }
     }

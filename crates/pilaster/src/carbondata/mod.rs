@@ -7,13 +7,14 @@ mod writing;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use pilaster_carbondata::file::{Calendar, CarbonWriterOptions, Compressor};
 use pilaster_carbondata::file::{CarbonFileOptions, CarbonFileReader};
-pub use pilaster_carbondata::file::{CarbonWriterOptions, Compressor};
+use pilaster_carbondata::table::has_metadata;
 pub use pilaster_carbondata::table::{
     CarbonTable, CarbonTableOptions, CarbonTableWriterOptions, CompactionSummary, OutsideFolders,
     RebuiltFile, SegmentStatus, TableRepair,
 };
-use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SourceRef};
+use pilaster_core::{BatchReader, CallOption, DatasetRef, Error, Location, Progress, Result, SourceRef};
 pub use writing::{CarbonDataWriterOptions, compact_table};
 
 use crate::convert::ConvertSummary;
@@ -38,7 +39,9 @@ impl Driver for CarbonData {
     }
 
     fn open_file(&self, source: SourceRef, options: &OpenOptions) -> Result<DatasetRef> {
-        let file_options = CarbonFileOptions::default().with_limits(options.limits().clone());
+        let file_options = CarbonFileOptions::default()
+            .with_limits(options.limits().clone())
+            .with_calendar(options.carbondata().calendar);
         let opened = CarbonFileReader::open_with_options(Arc::clone(&source), &file_options);
         Ok(Arc::new(match opened {
             Err(error) if options.recovers() && error.is_damage() => {
@@ -50,10 +53,14 @@ impl Driver for CarbonData {
 
     /// Data files without a table's metadata, as the SDK writes them; a table with its metadata is a store of one.
     fn is_table(&self, path: &str) -> bool {
-        let folder = paths::local(path);
-        folder.is_dir()
-            && !pilaster_carbondata::table::has_metadata(folder)
-            && pilaster_carbondata::table::is_table(folder)
+        let folder = Location::local(paths::local(path));
+        let is_table = || -> Result<bool> {
+            Ok(folder.is_folder()?
+                && !has_metadata(&folder)?
+                && pilaster_carbondata::table::is_table(&folder)?)
+        };
+        // What cannot be looked at is opened as a folder of files, and that says why it cannot be.
+        is_table().unwrap_or(false)
     }
 
     fn open_table(&self, path: &str, options: &OpenOptions) -> Result<DatasetRef> {
@@ -61,7 +68,11 @@ impl Driver for CarbonData {
     }
 
     fn is_store(&self, folder: &Path) -> bool {
-        tables::is_store(folder)
+        tables::is_store(&folder.into())
+    }
+
+    fn is_root(&self, folder: &Path) -> bool {
+        has_metadata(folder).unwrap_or(false)
     }
 
     fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
@@ -93,6 +104,7 @@ impl Driver for CarbonData {
 pub struct CarbonOptions {
     segments: Option<Vec<String>>,
     outside: OutsideFolders,
+    calendar: Calendar,
 }
 
 impl CarbonOptions {
@@ -100,6 +112,13 @@ impl CarbonOptions {
     #[must_use]
     pub fn with_segments(mut self, segments: Option<Vec<String>>) -> Self {
         self.segments = segments;
+        self
+    }
+
+    /// Which days and times numbers before 1582-10-15 are given as: those that CarbonData shows, unless told otherwise.
+    #[must_use]
+    pub fn with_calendar(mut self, calendar: Calendar) -> Self {
+        self.calendar = calendar;
         self
     }
 
@@ -131,6 +150,7 @@ impl OpenOptions {
             .with_segments(self.carbondata().segments.clone())
             .with_as_of(self.as_of().map(parse_as_of).transpose()?)
             .with_outside(self.carbondata().outside.clone())
+            .with_calendar(self.carbondata().calendar)
             .with_recovery(self.recovers()))
     }
 }
@@ -142,7 +162,7 @@ impl OpenOptions {
 /// If the path is no table with metadata, if so much is lost that it cannot be opened, or if a file cannot be written.
 pub fn repair_table(path: &str, options: &OpenOptions) -> Result<TableRepair> {
     let folder = paths::local(path);
-    if !pilaster_carbondata::table::has_metadata(folder) {
+    if !has_metadata(folder)? {
         return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
     }
     pilaster_carbondata::table::repair(folder, &options.carbon_table()?)
@@ -158,7 +178,7 @@ pub fn parse_as_of(text: &str) -> Result<i64> {
     }
     let nanos = arrow_cast::parse::string_to_timestamp_nanos(text).map_err(|_| {
         let expected = "milliseconds since 1970 or a time such as 2024-05-31T12:00:00";
-        Error::invalid(format!("--as-of takes {expected}, not \"{text}\""))
+        Error::invalid(format!("a point in time is {expected}, not \"{text}\"")).turning_on(CallOption::AsOf)
     })?;
     Ok(nanos.div_euclid(1_000_000))
 }

@@ -32,6 +32,13 @@ impl CarbonDataWriterOptions {
         self
     }
 
+    /// About how many bytes of rows are sorted in memory; more go through temporary files.
+    #[must_use]
+    pub fn with_sort_memory_bytes(mut self, bytes: usize) -> Self {
+        self.table = self.table.with_sort_memory_bytes(bytes);
+        self
+    }
+
     /// Whether rows are added to a table that exists.
     pub fn appends(&self) -> bool {
         self.append
@@ -96,7 +103,7 @@ pub fn compact_table(
     options: &CarbonDataWriterOptions,
 ) -> Result<CompactionSummary> {
     let folder = paths::local(path);
-    if !pilaster_carbondata::table::has_metadata(folder) {
+    if !pilaster_carbondata::table::has_metadata(folder)? {
         return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
     }
     pilaster_carbondata::table::compact(folder, segments, options.table.clone())

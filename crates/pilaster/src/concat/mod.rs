@@ -10,13 +10,14 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, OnDamage, Predicate, Progress, Result, RowRanges, Scan,
-    ScanRequest, Severity, Split, VerifyDepth, VerifyReport,
+    Absence, BatchReader, Dataset, DatasetRef, Error, Finding, OnDamage, Predicate, Progress, Result,
+    RowRanges, Scan, ScanRequest, Severity, Split, VerifyDepth, VerifyReport,
 };
 
 use crate::formats::DRIVERS;
-use crate::stream;
+use crate::open::Beside;
 use crate::verify::Summed;
+use pilaster_core::stream;
 use scan::{ConcatScan, PartRequest};
 
 /// Several datasets of the same columns, one after another.
@@ -26,15 +27,11 @@ pub(crate) struct ConcatDataset {
     schema: SchemaRef,
     /// Row positions of each part, if all of them know how many rows they have.
     positions: Option<Vec<Range<u64>>>,
-    unopened: Vec<Unopened>,
+    /// Why parts could not be opened. They take no row positions: how many rows they had nobody knows.
+    unopened: Vec<Error>,
     split_ends: OnceLock<Vec<usize>>,
-}
-
-/// A part that is too damaged to be opened. It takes no row positions: how many rows it had nobody knows.
-struct Unopened {
-    /// How many parts come before it.
-    before: usize,
-    error: Error,
+    /// What lies beside the parts and is none, and what should and does not.
+    beside: Beside,
 }
 
 impl fmt::Debug for ConcatDataset {
@@ -67,8 +64,9 @@ impl ConcatDataset {
                 _ => positions = None,
             }
         }
-        let unopened = Vec::new();
-        Ok(Self { name, parts: Arc::new(parts), schema, positions, unopened, split_ends: OnceLock::new() })
+        let (unopened, beside) = (Vec::new(), Beside::default());
+        let split_ends = OnceLock::new();
+        Ok(Self { name, parts: Arc::new(parts), schema, positions, unopened, split_ends, beside })
     }
 
     /// As [`ConcatDataset::try_new`], of what could be opened. Scans that go on over damage note the others as lost.
@@ -80,22 +78,27 @@ impl ConcatDataset {
         for part in parts {
             match part {
                 Ok(part) => opened.push(part),
-                Err(error) => unopened.push(Unopened { before: opened.len(), error }),
+                Err(error) => unopened.push(error),
             }
         }
         match unopened.first() {
-            Some(first) if opened.is_empty() => Err(first.error.again()),
+            Some(first) if opened.is_empty() => Err(first.clone()),
             _ => Ok(Self { unopened, ..Self::try_new(name, opened)? }),
         }
     }
 
+    /// The same, with what the folder tells of the parts.
+    #[must_use]
+    pub(crate) fn with_beside(mut self, beside: Beside) -> Self {
+        self.beside = beside;
+        self
+    }
+
     /// Notes the parts that could not be opened, or fails because of them.
     fn lose_unopened(&self, on_damage: &OnDamage) -> Result<()> {
-        for Unopened { before, error } in &self.unopened {
-            let OnDamage::Skip(losses) = on_damage else { return Err(error.again()) };
-            let last = before.checked_sub(1).zip(self.positions.as_ref());
-            let place = last.and_then(|(last, positions)| positions.get(last)).map_or(0, |last| last.end);
-            losses.record(place..place, None, error);
+        for error in &self.unopened {
+            let OnDamage::Skip(losses) = on_damage else { return Err(error.clone()) };
+            losses.record_unknown(error);
         }
         Ok(())
     }
@@ -140,14 +143,14 @@ impl ConcatDataset {
                 let shift = |row: u64| row.saturating_sub(base);
                 part.rows = Some(inside.as_slice().iter().map(|r| shift(r.start)..shift(r.end)).collect());
             }
-            todo.push(PartRequest { index, base, request: part });
+            todo.push(PartRequest { index, base, is_placed: self.positions.is_some(), request: part });
         }
         Ok(todo)
     }
 }
 
-/// Says which column differs, and how.
-fn check_same(schema: &SchemaRef, first: &str, part: &dyn Dataset) -> Result<()> {
+/// Says which column of a part is not as in the schema of the first, and how.
+pub(crate) fn check_same(schema: &SchemaRef, first: &str, part: &dyn Dataset) -> Result<()> {
     let other = part.schema();
     let differs = |message: String| Err(Error::invalid(message).at(part.name(), 0, ""));
     for (index, field) in schema.fields().iter().enumerate() {
@@ -240,7 +243,7 @@ impl Dataset for ConcatDataset {
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
         let by_position = request.rows.is_some() || request.row_numbers.is_some();
         if self.positions.is_none() && by_position {
-            return self.read_by_counting(request);
+            return stream::read_by_counting(self, request);
         }
         self.lose_unopened(&request.on_damage)?;
         // A request that is wrong for the columns must fail here, as it does for a single file.
@@ -262,9 +265,15 @@ impl Dataset for ConcatDataset {
             message: message.to_string(),
             rows: None,
         });
-        let unopened = self.unopened.iter().map(|part| Finding::from_error(&part.error, &self.name, None));
+        let unopened = self.unopened.iter().map(|error| Finding::from_error(error, &self.name, None));
         let of_parts = self.parts.iter().flat_map(|part| part.findings());
-        unknown.into_iter().chain(unopened).chain(of_parts).collect()
+        let passed_over = self.beside.passed_over.iter().cloned();
+        unknown.into_iter().chain(passed_over).chain(unopened).chain(of_parts).collect()
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        let of_parts = self.parts.iter().flat_map(|part| part.absences());
+        self.beside.absences.iter().cloned().chain(of_parts).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
@@ -273,8 +282,8 @@ impl Dataset for ConcatDataset {
         for part in self.parts.iter() {
             report.merge(part.verify(depth, &progress)?);
         }
-        for part in &self.unopened {
-            report.add_failure(&self.name, &part.error, false);
+        for error in &self.unopened {
+            report.add_failure(&self.name, error, false);
         }
         Ok(report)
     }
@@ -331,27 +340,6 @@ impl ConcatDataset {
             }
         }
         Ok(joined)
-    }
-}
-
-impl ConcatDataset {
-    /// Where files do not know how many rows they have, positions are known only by reading every row before.
-    fn read_by_counting(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let needed = stream::needed_columns(request, &self.schema)?;
-        let everything = ScanRequest {
-            projection: Some(needed),
-            batch_size: request.batch_size,
-            split: request.split,
-            on_damage: request.on_damage.clone(),
-            ..ScanRequest::default()
-        };
-        if request.split.is_some() {
-            return Err(Error::invalid(
-                "rows by position cannot be read by split: the files do not say how many they have",
-            ));
-        }
-        let input = self.read(&everything)?.map(|batch| batch.map_err(Error::from));
-        stream::apply(input, &self.schema, request)
     }
 }
 

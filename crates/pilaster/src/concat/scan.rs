@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
 use arrow_schema::{ArrowError, SchemaRef};
-use pilaster_core::{BatchReader, DatasetRef, Error, LossLog, LostRows, OnDamage, Result, ScanRequest};
+use pilaster_core::{BatchReader, DatasetRef, Error, LossLog, OnDamage, Result, ScanRequest};
 
 /// What to read of one part.
 pub(super) struct PartRequest {
@@ -14,6 +14,8 @@ pub(super) struct PartRequest {
     pub(super) index: usize,
     /// Position of its first row in the whole.
     pub(super) base: u64,
+    /// Whether that is known.
+    pub(super) is_placed: bool,
     /// What concerns it of the request.
     pub(super) request: ScanRequest,
 }
@@ -34,6 +36,8 @@ pub(super) struct ConcatScan {
 struct Part {
     reader: BatchReader,
     base: u64,
+    /// Its name, where its rows have no known positions in the whole.
+    unplaced: Option<String>,
     losses: Option<Arc<LossLog>>,
 }
 
@@ -58,17 +62,20 @@ impl ConcatScan {
     }
 
     fn start_next(&mut self) -> Result<bool> {
-        let Some(PartRequest { index, base, mut request }) = self.todo.pop() else { return Ok(false) };
+        let Some(PartRequest { index, base, is_placed, mut request }) = self.todo.pop() else {
+            return Ok(false);
+        };
         request.limit = self.remaining;
         let losses = match &self.on_damage {
             OnDamage::Stop => None,
-            OnDamage::Skip(_) => Some(Arc::new(LossLog::new())),
+            OnDamage::Skip(all) => Some(Arc::new(all.of_part())),
         };
         if let Some(losses) = &losses {
             request.on_damage = OnDamage::Skip(Arc::clone(losses));
         }
         if let Some(part) = self.parts.get(index) {
-            self.current = Some(Part { reader: part.read(&request)?, base, losses });
+            let unplaced = (!is_placed).then(|| part.name().to_string());
+            self.current = Some(Part { reader: part.read(&request)?, base, unplaced, losses });
         }
         Ok(true)
     }
@@ -78,8 +85,10 @@ impl ConcatScan {
         let Some(part) = self.current.take() else { return };
         if let (OnDamage::Skip(all), Some(losses)) = (&self.on_damage, part.losses) {
             for lost in losses.losses() {
-                let rows = part.base.saturating_add(lost.rows.start)..part.base.saturating_add(lost.rows.end);
-                all.add(LostRows { rows, ..lost });
+                all.add(match &part.unplaced {
+                    None => lost.moved(part.base),
+                    Some(name) => lost.within(name.as_str()),
+                });
             }
         }
     }
@@ -93,7 +102,7 @@ impl ConcatScan {
         {
             let numbers = numbers
                 .as_primitive_opt::<UInt64Type>()
-                .ok_or_else(|| Error::invalid("row numbers of another type"))?;
+                .ok_or_else(|| Error::internal("row numbers of another type"))?;
             columns.push(Arc::new(UInt64Array::from_iter_values(
                 numbers.values().iter().map(|number| number.saturating_add(base)),
             )));

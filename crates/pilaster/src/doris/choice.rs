@@ -31,7 +31,7 @@ impl Candidate {
     }
 
     fn index_id(&self) -> Option<i64> {
-        self.meta.index_id.or_else(|| index_of_path(&self.folder.path))
+        self.meta.index_id.or_else(|| index_of_path(self.folder.location.path()))
     }
 }
 
@@ -93,11 +93,11 @@ pub(super) fn state_notes(table_id: i64, used: &[Candidate], left_out: &[Candida
         }
         for (kind, of_kind) in by_kind {
             let ids = named(of_kind.iter().map(|candidate| candidate.meta.tablet_id));
-            let path = of_kind.first().map(|candidate| candidate.folder.path.display().to_string());
+            let path = of_kind.first().map(|candidate| candidate.folder.location.to_string());
             let end = if is_used {
                 "; there are no others of the table, so their rows are given"
             } else {
-                " and left out; open the folder of one, or --tablet, to see its rows"
+                " and left out; open the folder of one, or ask for it by its id, to see its rows"
             };
             let message = format!("tablet {ids} of table {table_id} is {kind}{end}");
             notes.push(Note::warning(table_id, &path.unwrap_or_default(), message));
@@ -167,7 +167,7 @@ impl Index {
         };
         let conflict = tablets.iter().find(differs).map(|other| {
             format!(
-                "tablets {} and {} have different columns under one schema version, {schema_version}; each can be read with --tablet",
+                "tablets {} and {} have different columns under one schema version, {schema_version}; each can be read alone, by its id",
                 newest.meta.tablet_id, other.meta.tablet_id
             )
         });

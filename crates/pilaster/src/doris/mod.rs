@@ -12,12 +12,16 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
+use pilaster_core::{
+    Absence, BatchReader, CallOption, DatasetRef, Error, Limits, Location, Progress, Result, SharedFile,
+    SourceRef,
+};
 use pilaster_doris::index_file::IndexFileReader;
 pub use pilaster_doris::segment::{
     ColumnWriteOptions, Compression, Encoding, SegmentWriteOptions, StorageFormat,
 };
 use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
+use pilaster_doris::tablet::is_segment_of_tablet;
 pub use pilaster_doris::tablet::{TabletLayout, TabletWriteOptions};
 pub use pilaster_doris::{KeysType, SchemaColumn, TableModel, TabletSchema};
 pub use writing::DorisWriterOptions;
@@ -27,13 +31,30 @@ use crate::detect::{Format, is_doris_index};
 use crate::formats::Driver;
 use crate::open::OpenOptions;
 use crate::output::{BatchWriter, OutputFormat, WriteOptions};
+use crate::paths;
 use crate::repair::RepairReport;
 use crate::store::Store;
 
-/// How a segment calls its kind.
+/// What `format()` says of a segment.
 const SEGMENT_KIND: &str = "doris segment";
-/// How an index file does.
+/// What `format()` says of an index file.
 const INDEX_KIND: &str = "doris index file";
+
+/// How the name of a schema file beside a segment ends.
+pub(crate) const SCHEMA_ENDING: &str = "schema.json";
+
+/// The schema beside a segment on a disk, if there is one.
+fn schema_beside(segment: &str, limits: &Limits) -> Result<Option<Arc<TabletSchema>>> {
+    if paths::is_address(segment) {
+        return Ok(None);
+    }
+    let place = Location::local(segment).with_extension(SCHEMA_ENDING);
+    if place.entry()?.is_none() {
+        return Ok(None);
+    }
+    let json = place.read("metadata_bytes", limits.metadata_bytes)?;
+    TabletSchema::parse_json(&json).map(|schema| Some(Arc::new(schema))).map_err(|error| place.blame(error))
+}
 
 /// Apache Doris: segments, and folders of tablets.
 #[derive(Debug)]
@@ -57,7 +78,10 @@ impl Driver for Doris {
         if is_doris_index(source.name()) {
             return Ok(Arc::new(IndexFileReader::open(source, options.limits())?));
         }
-        let doris = options.doris();
+        let mut doris = options.doris().clone();
+        if doris.schema.is_none() && options.schema().is_none() {
+            doris.schema = schema_beside(source.name(), options.limits())?;
+        }
         if options.schema().is_some() && doris.schema.is_none() {
             let message = "a Doris segment is joined to its schema by unique ids: give it as a tablet schema, with \"unique_id\" for each column";
             return Err(Error::invalid(message).at(source.name(), 0, ""));
@@ -66,16 +90,13 @@ impl Driver for Doris {
             .with_schema(doris.schema.clone())
             .with_hidden(doris.hidden)
             .with_verify_checksums(options.verify_checksums())
+            .with_recovery(options.recovers())
+            .with_lost_cells(options.lost_cells())
             .with_limits(options.limits().clone());
         for (column, path) in &doris.variant_paths {
             reader_options = reader_options.with_variant_path(column, path);
         }
-        Ok(Arc::new(match SegmentReader::open_with_options(Arc::clone(&source), &reader_options) {
-            Err(error) if self.claims(options) && error.is_damage() => {
-                SegmentReader::recover(source, &reader_options)?
-            }
-            opened => opened?,
-        }))
+        Ok(Arc::new(SegmentReader::open_with_options(source, &reader_options)?))
     }
 
     fn repair(
@@ -91,11 +112,15 @@ impl Driver for Doris {
             return Err(Error::invalid(message).at(&name, 0, ""));
         }
         let schema = options.doris().schema.as_ref().ok_or_else(|| {
-            Error::invalid("a segment is repaired with the schema of its tablet: --schema FILE")
+            Error::invalid("a segment is repaired with the schema of its tablet")
+                .turning_on(CallOption::Schema)
                 .at(&name, 0, "")
         })?;
         let writing = SegmentWriteOptions::default();
-        let (_, report) = pilaster_doris::segment::repair(source, sink, schema, &writing, options.limits())?;
+        let reading = SegmentReaderOptions::default()
+            .with_lost_cells(options.lost_cells())
+            .with_limits(options.limits().clone());
+        let (_, report) = pilaster_doris::segment::repair(source, sink, schema, &writing, &reading)?;
         Ok(RepairReport {
             source: name,
             rows: report.rows,
@@ -109,6 +134,20 @@ impl Driver for Doris {
         kind == INDEX_KIND
     }
 
+    /// What tells which of a tablet's segments are current, which rows of theirs are replaced and which are deleted.
+    fn missing_beside(&self, folder: &Path, files: &[&str]) -> Vec<Absence> {
+        let is_segment = |file: &&&str| {
+            let name = Path::new(file).file_name().and_then(|name| name.to_str());
+            name.is_some_and(is_segment_of_tablet)
+        };
+        let segments = files.iter().filter(is_segment).count();
+        let what = format!(
+            "the .hdr file of {segments} segments is not here: rows that newer ones have replaced or deleted may be among theirs"
+        );
+        let absence = Absence { path: folder.display().to_string().into(), what, rows: None };
+        if segments > 0 { vec![absence] } else { Vec::new() }
+    }
+
     fn unknown_together(&self, kind: &str) -> Option<&'static str> {
         (kind == SEGMENT_KIND).then_some(
             "segments without the metadata of their tablet: which of them are current and which rows newer ones have replaced or deleted cannot be known; all rows of all segments are given",
@@ -116,7 +155,11 @@ impl Driver for Doris {
     }
 
     fn is_store(&self, folder: &Path) -> bool {
-        tablets::is_store(folder)
+        tablets::is_store(&folder.into())
+    }
+
+    fn is_root(&self, folder: &Path) -> bool {
+        tablets::is_root(&folder.into())
     }
 
     fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
@@ -135,6 +178,18 @@ impl Driver for Doris {
         options: &WriteOptions,
     ) -> Result<Box<dyn BatchWriter>> {
         writing::segment_writer(sink, &schema, &options.formats.doris)
+    }
+
+    fn beside(
+        &self,
+        format: OutputFormat,
+        schema: &SchemaRef,
+        options: &WriteOptions,
+    ) -> Result<Option<(&'static str, Vec<u8>)>> {
+        if format != OutputFormat::DorisSegment {
+            return Ok(None);
+        }
+        Ok(Some((SCHEMA_ENDING, options.formats.doris.schema(schema)?.to_json()?)))
     }
 
     fn write_folder(

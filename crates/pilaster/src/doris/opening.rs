@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilaster_core::{Dataset, Error, Finding, Result};
-use pilaster_doris::tablet::{TabletOptions, TabletReader, find_tablets};
+use pilaster_core::{Dataset, Error, ErrorKind, Finding, Result};
+use pilaster_doris::tablet::{TabletFolder, TabletOptions, TabletReader, find_tablets};
 
 use super::choice::{self, Candidate, Index, Note, named};
 use super::tablets::{Broken, Table, Tablets};
@@ -19,6 +19,7 @@ impl Tablets {
             .with_as_of(version)
             .with_hidden(options.doris().hidden)
             .with_verify_checksums(options.verify_checksums())
+            .with_lost_cells(options.lost_cells())
             .with_limits(options.limits().clone());
         for (column, path) in &options.doris().variant_paths {
             tablet_options = tablet_options.with_variant_path(column, path);
@@ -32,11 +33,18 @@ impl Tablets {
             recovers: options.recovers(),
             variant_paths: options.doris().variant_paths.clone(),
             notes: Vec::new(),
+            headless: Vec::new(),
         };
-        let mut candidates = Vec::new();
+        let (mut candidates, mut unstored) = (Vec::new(), Vec::new());
         for root in folders {
             let found = find_tablets(root, options.limits())?;
             store.notes.extend(found.findings.into_iter().map(|finding| Note { table_id: None, finding }));
+            store.headless.extend(found.headless);
+            unstored.extend(found.unstored);
+            for (place, error) in found.unread {
+                let folder = TabletFolder::unknown(place);
+                store.broken.push(Broken { folder, error, tablet_id: None, of: None });
+            }
             for folder in found.tablets {
                 match folder.meta(options.limits()) {
                     Ok(meta) => candidates.push(Candidate { folder, meta }),
@@ -49,7 +57,10 @@ impl Tablets {
         }
         if let Some(id) = options.doris().tablet.as_deref() {
             candidates = store.only(id, candidates)?;
+            store.headless.clear();
         }
+        // Of a tablet that is asked for, too, there may be more.
+        store.headless.extend(unstored);
         let mut by_table: BTreeMap<i64, Vec<Candidate>> = BTreeMap::new();
         for candidate in candidates {
             by_table.entry(candidate.meta.table_id).or_default().push(candidate);
@@ -129,20 +140,15 @@ impl Tablets {
         let (label, conflict) = (index.label.clone(), index.conflict.clone());
         let mut table = Table { table_id, label, tablets: Vec::new(), conflict };
         // Copies of a tablet follow each other.
-        let mut copies: Vec<Candidate> = Vec::new();
-        let mut tablets = index.tablets.iter().peekable();
-        while let Some(candidate) = tablets.next() {
-            let id = candidate.meta.tablet_id;
-            copies.push(candidate.clone());
-            if tablets.peek().is_some_and(|next| next.meta.tablet_id == id) {
-                continue;
-            }
+        for copies in index.tablets.chunk_by(|one, next| one.meta.tablet_id == next.meta.tablet_id) {
             let with_schema = |candidate: &Candidate| {
                 let is_older = candidate.meta.schema_version < index.schema_version;
                 options.clone().with_schema(is_older.then(|| Arc::clone(&index.schema)))
             };
-            let copies = std::mem::take(&mut copies);
-            match self.open_copy(copies, options, &with_schema) {
+            let mut copies = copies.to_vec();
+            copies.sort_by_key(|copy| Reverse(copy.version()));
+            let Some(newest) = copies.first() else { continue };
+            match self.open_copy(newest, &copies, options, &with_schema) {
                 Ok(tablet) => table.tablets.push(tablet),
                 Err(mut broken) => {
                     broken.of = Some((table_id, index.label.clone()));
@@ -157,27 +163,31 @@ impl Tablets {
     /// one that can be read.
     fn open_copy(
         &mut self,
-        mut copies: Vec<Candidate>,
+        newest: &Candidate,
+        copies: &[Candidate],
         options: &TabletOptions,
         with_schema: &dyn Fn(&Candidate) -> TabletOptions,
     ) -> Result<TabletReader, Box<Broken>> {
-        copies.sort_by_key(|copy| Reverse(copy.version()));
-        let newest = copies.first().map_or(-1, Candidate::version);
-        let is_current = |copy: &Candidate| options.is_as_of() || copy.version() == newest;
+        let is_current = |copy: &Candidate| options.is_as_of() || copy.version() == newest.version();
         let open = |copy: &Candidate, recovers: bool| {
             let options = with_schema(copy).with_recovery(recovers);
             TabletReader::open_with_meta(&copy.folder, copy.meta.clone(), &options)
         };
-        let (mut chosen, mut failed) = (None, Vec::new());
+        let (mut complete, mut incomplete, mut failed) = (None, None, Vec::new());
         for (number, copy) in copies.iter().enumerate().filter(|(_, copy)| is_current(copy)) {
             match open(copy, false) {
+                // Another copy may have the parts that are not here.
+                Ok(tablet) if !tablet.absences().is_empty() => {
+                    incomplete.get_or_insert((number, tablet));
+                }
                 Ok(tablet) => {
-                    chosen = Some((number, tablet));
+                    complete = Some((number, tablet));
                     break;
                 }
                 Err(error) => failed.push((number, error)),
             }
         }
+        let mut chosen = complete.or(incomplete);
         if chosen.is_none() && self.recovers {
             let mut recovered =
                 copies.iter().enumerate().filter_map(|(number, copy)| Some((number, open(copy, true).ok()?)));
@@ -185,12 +195,15 @@ impl Tablets {
         }
         let Some((used, tablet)) = chosen else {
             let older = copies.iter().find(|copy| !is_current(copy) && open(copy, false).is_ok());
-            return Err(Box::new(broken_of(copies.clone(), failed, older)));
+            return Err(Box::new(broken_of(newest, failed, older)));
         };
+        // What can be put together again is, too.
+        let reopened = copies.get(used).filter(|_| self.recovers).and_then(|copy| open(copy, true).ok());
+        let tablet = reopened.unwrap_or(tablet);
         for (number, copy) in copies.iter().enumerate().filter(|(number, _)| *number != used) {
-            let path = copy.folder.path.display().to_string();
+            let path = copy.folder.location.to_string();
             let id = copy.meta.tablet_id;
-            let failure = failed.iter().find(|(failed, _)| *failed == number).map(|(_, error)| error.again());
+            let failure = failed.iter().find(|(failed, _)| *failed == number).map(|(_, error)| error.clone());
             let message = match failure.or_else(|| open(copy, false).err()) {
                 Some(error) => format!(
                     "this copy of tablet {id} cannot be read, the one in {} is: {error}",
@@ -215,7 +228,7 @@ impl Tablets {
             .map(|tablet| (tablet.meta().tablet_id, (tablet.meta().table_id, tablet.name().to_string())))
             .collect();
         for broken in std::mem::take(&mut self.broken) {
-            let path = broken.folder.path.display().to_string();
+            let path = broken.folder.location.to_string();
             let finding = Finding::from_error(&broken.error, &path, None);
             let good = broken.tablet_id.filter(|_| broken.of.is_none()).and_then(|id| opened.get(&id));
             match good {
@@ -231,21 +244,33 @@ impl Tablets {
     }
 }
 
+/// The same failure in other words: whether the data is to blame, or the system or the call, stays what it was.
+pub(super) fn with_kind_of(error: &Error, message: String) -> Error {
+    match error.kind() {
+        ErrorKind::Io(io) => Error::from(std::io::Error::new(io.kind(), message)),
+        ErrorKind::Internal(_) => Error::internal(message),
+        _ if error.is_damage() => Error::incomplete(message),
+        _ => Error::invalid(message),
+    }
+}
+
 /// Why no copy of a tablet can be read.
-fn broken_of(copies: Vec<Candidate>, failed: Vec<(usize, Error)>, older: Option<&Candidate>) -> Broken {
+fn broken_of(newest: &Candidate, failed: Vec<(usize, Error)>, older: Option<&Candidate>) -> Broken {
     let error = failed.into_iter().next().map(|(_, error)| error);
     let error = error.unwrap_or_else(|| Error::invalid("no copy of the tablet"));
     let error = match older {
         None => error,
-        Some(older) => Error::invalid(format!(
-            "{error}; an older copy, of version {}, is in {}: open that folder to read it",
-            older.version(),
-            older.folder.path.display()
-        )),
+        Some(older) => with_kind_of(
+            &error,
+            format!(
+                "{error}; an older copy, of version {}, is in {}: open that folder to read it",
+                older.version(),
+                older.folder.location
+            ),
+        ),
     };
-    let tablet_id = copies.first().map(|copy| copy.meta.tablet_id);
-    let folder = copies.into_iter().next().map(|copy| copy.folder).unwrap_or_default();
-    Broken { folder, error, tablet_id, of: None }
+    let tablet_id = Some(newest.meta.tablet_id);
+    Broken { folder: newest.folder.clone(), error, tablet_id, of: None }
 }
 
 fn parse_version(text: &str) -> Result<i64> {

@@ -4,23 +4,37 @@
 //! one with the most columns has the table's id for a name, the others are `<id>-2` and so on.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{FieldRef, SchemaRef};
 use pilaster_core::{
-    Dataset, DatasetRef, Error, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
+    Absence, CallOption, Dataset, DatasetRef, Error, Finding, Location, Progress, Result, Severity,
+    VerifyDepth, VerifyReport,
 };
 use pilaster_doris::tablet::{TabletFolder, TabletReader, has_tablets};
 
 use super::choice::{Candidate, Note};
+use super::opening::with_kind_of;
 use crate::concat::ConcatDataset;
 use crate::ls::{Entry, State};
 use crate::store::Store;
+use crate::verify::is_unread;
 
-/// Whether there are tablets in a folder.
-pub(super) fn is_store(folder: &Path) -> bool {
-    has_tablets(folder)
+/// Whether there are tablets in a folder. One that cannot be listed is taken for a folder of files, and opening that says why it cannot be.
+pub(super) fn is_store(folder: &Location) -> bool {
+    has_tablets(folder).unwrap_or(false)
+}
+
+/// Whether all that is in a folder is a backend's or a tablet's: a storage root, whose tablets lie below `data`, or a folder in which
+/// no other leads to tablets.
+pub(super) fn is_root(folder: &Location) -> bool {
+    let is_folder = |place: &Location| place.is_folder().unwrap_or(false);
+    let leads_on =
+        |entry: pilaster_core::storage::Entry| entry.is_folder() && is_store(&folder.beside(entry.path()));
+    let (data, meta) = (folder.child("data"), folder.child("meta"));
+    is_store(folder)
+        && (is_folder(&data) && (is_folder(&meta) || is_store(&data))
+            || !folder.list().is_ok_and(|entries| entries.into_iter().any(leads_on)))
 }
 
 /// The tablets of some folders.
@@ -35,6 +49,8 @@ pub(super) struct Tablets {
     pub(super) recovers: bool,
     pub(super) variant_paths: Vec<(String, String)>,
     pub(super) notes: Vec<Note>,
+    /// Metadata that is not beside its segments, or cannot be read: they may be of any table.
+    pub(super) headless: Vec<Absence>,
 }
 
 /// The tablets of one index of a table.
@@ -86,7 +102,8 @@ impl Broken {
 impl Tablets {
     fn dataset(&self, name: &str, table: &Table) -> Result<DatasetRef> {
         if let Some(conflict) = &table.conflict {
-            return Err(Error::invalid(format!("table {name}: {conflict}")).at(&self.name, 0, ""));
+            let error = Error::invalid(format!("table {name}: {conflict}")).turning_on(CallOption::Tablet);
+            return Err(error.at(&self.name, 0, ""));
         }
         let mut parts = table.tablets.clone();
         for broken in self.broken.iter().filter(|broken| broken.may_be_of(table)) {
@@ -99,19 +116,24 @@ impl Tablets {
                         broken.error
                     ),
                 };
-                return Err(Error::invalid(message));
+                return Err(with_kind_of(&broken.error, message));
+            }
+            if is_unread(&self.name, &broken.error) {
+                let message = format!("not looked at, and may hold rows of table {name}: {}", broken.error);
+                return Err(with_kind_of(&broken.error, message));
             }
             parts.extend(
-                table.tablets.first().map(|like| like.lost_like(&broken.folder, broken.error.again())),
+                table.tablets.first().map(|like| like.lost_like(&broken.folder, broken.error.clone())),
             );
         }
         let notes = self.notes.iter().filter(|note| note.table_id.is_none_or(|id| id == table.table_id));
         // What is passed over costs the table no row.
         let warning = |note: &Note| Finding { severity: Severity::Warning, ..note.finding.clone() };
         let mut notes: Vec<_> = notes.map(warning).collect();
+        let mut headless = self.headless.as_slice();
         let parts = parts.into_iter().map(|tablet| {
-            let notes = std::mem::take(&mut notes);
-            Arc::new(tablet.with_notes(notes)) as DatasetRef
+            let (notes, headless) = (std::mem::take(&mut notes), std::mem::take(&mut headless));
+            Arc::new(tablet.with_notes(notes).with_absences(headless)) as DatasetRef
         });
         let mut parts: Vec<_> = parts.collect();
         match (parts.pop(), parts.is_empty()) {
@@ -134,8 +156,8 @@ impl Store for Tablets {
         let found = match name {
             Some(name) => self.tables.get_key_value(name),
             None if self.tables.len() > 1 => {
-                return Err(Error::invalid(format!("holds several tables; choose one: {}", known()))
-                    .at(&self.name, 0, ""));
+                let error = Error::invalid(format!("holds several tables; choose one of: {}", known()));
+                return Err(error.turning_on(CallOption::Table).at(&self.name, 0, ""));
             }
             None => self.tables.first_key_value(),
         };
@@ -144,15 +166,17 @@ impl Store for Tablets {
             && let Some(other) = self.broken.iter().find(|broken| !broken.may_be_of(table))
         {
             let message = format!(
-                "holds table {only}, and another of which nothing can be read: {}; choose with --table",
+                "holds table {only}, and another of which nothing can be read: {}; choose one of them",
                 other.error
             );
-            return Err(Error::invalid(message));
+            return Err(with_kind_of(&other.error, message).turning_on(CallOption::Table));
         }
         match (found, self.broken.first()) {
             (Some((name, table)), _) => self.dataset(name, table),
-            (None, Some(broken)) => {
-                Err(broken.error.again().at(&broken.folder.path.display().to_string(), 0, ""))
+            (None, Some(broken)) => Err(broken.error.clone().at(&broken.folder.location.to_string(), 0, "")),
+            (None, None) if !self.headless.is_empty() && name.is_none() => {
+                let missing = self.headless.iter().map(|absence| absence.what.as_str()).collect::<Vec<_>>();
+                Err(Error::incomplete(missing.join("; ")).at(&self.name, 0, ""))
             }
             (None, None) => {
                 let message = format!("no table \"{}\"; there are: {}", name.unwrap_or_default(), known());
@@ -183,7 +207,10 @@ impl Store for Tablets {
                     bytes: tablet.size_bytes(),
                     columns: Some(tablet.schema().fields().len()),
                     details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
-                    state: State::Ok,
+                    state: match tablet.absences().first() {
+                        Some(absence) => State::Problem(absence.what.clone()),
+                        None => State::Ok,
+                    },
                 });
             }
         }
@@ -199,7 +226,7 @@ impl Store for Tablets {
                 ("left out", "not in service".to_string()),
             ];
             Entry {
-                path: left_out.folder.path.display().to_string(),
+                path: left_out.folder.location.to_string(),
                 format: Some("doris tablet".to_string()),
                 rows: None,
                 bytes: meta.rowsets.iter().map(|rowset| rowset.bytes).sum(),
@@ -208,23 +235,41 @@ impl Store for Tablets {
                 state: State::Ok,
             }
         }));
-        entries.extend(self.broken.iter().map(|broken| Entry {
-            path: broken.folder.path.display().to_string(),
+        // Where there is no table they are findings of the whole.
+        let headless = if self.tables.is_empty() { &[] } else { self.headless.as_slice() };
+        entries.extend(headless.iter().map(|absence| Entry {
+            path: absence.path.to_string(),
             format: Some("doris tablet".to_string()),
             rows: None,
             bytes: 0,
             columns: None,
             details: Vec::new(),
-            state: State::Problem(broken.error.to_string()),
+            state: State::Problem(absence.what.clone()),
+        }));
+        entries.extend(self.broken.iter().map(|broken| Entry {
+            path: broken.folder.location.to_string(),
+            format: Some("doris tablet".to_string()),
+            rows: None,
+            bytes: 0,
+            columns: None,
+            details: Vec::new(),
+            state: match is_unread(&self.name, &broken.error) {
+                true => State::Unread(broken.error.to_string()),
+                false => State::Problem(broken.error.to_string()),
+            },
         }));
         entries
     }
 
     fn findings(&self) -> Vec<Finding> {
-        let broken = self.broken.iter().map(|broken| {
-            Finding::from_error(&broken.error, &broken.folder.path.display().to_string(), None)
-        });
-        self.notes.iter().map(|note| note.finding.clone()).chain(broken).collect()
+        let broken = self
+            .broken
+            .iter()
+            .map(|broken| Finding::from_error(&broken.error, &broken.folder.location.to_string(), None));
+        let notes = self.notes.iter().map(|note| note.finding.clone());
+        // They are missing in each of the tables, and are said there if there are any.
+        let headless = if self.tables.is_empty() { self.headless.as_slice() } else { &[] };
+        notes.chain(headless.iter().map(Absence::finding)).chain(broken).collect()
     }
 
     fn verify(
@@ -233,7 +278,13 @@ impl Store for Tablets {
         depth: VerifyDepth,
         progress: &dyn Progress,
     ) -> Result<VerifyReport> {
-        let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
+        let notes = self.notes.iter().map(|note| note.finding.clone());
+        let mut report = VerifyReport { findings: notes.collect(), ..VerifyReport::default() };
+        report.findings.extend(self.headless.iter().map(Absence::finding));
+        for broken in &self.broken {
+            let path = broken.folder.location.to_string();
+            report.add_failure(&path, &broken.error, is_unread(&path, &broken.error));
+        }
         if let Some(name) = table.filter(|name| !self.tables.contains_key(*name)) {
             return Err(Error::invalid(format!(
                 "no table \"{name}\"; there are: {}",
@@ -244,6 +295,7 @@ impl Store for Tablets {
         let asked = self.tables.iter().filter(|(name, _)| table.is_none_or(|table| table == *name));
         for (_, table) in asked {
             for tablet in &table.tablets {
+                report.findings.extend(tablet.absences().iter().map(Absence::finding));
                 report.merge(tablet.verify(depth, progress)?);
             }
         }

@@ -52,7 +52,14 @@ impl DorisWriterOptions {
         self
     }
 
-    fn schema(&self, columns: &Schema) -> Result<Arc<TabletSchema>> {
+    /// About how many bytes of rows are sorted in memory; more go through temporary files.
+    #[must_use]
+    pub fn with_sort_memory_bytes(mut self, bytes: usize) -> Self {
+        self.tablet = self.tablet.with_sort_memory_bytes(bytes);
+        self
+    }
+
+    pub(super) fn schema(&self, columns: &Schema) -> Result<Arc<TabletSchema>> {
         match &self.schema {
             Some(schema) => Ok(Arc::clone(schema)),
             None => TabletSchema::from_arrow(columns, &self.model).map(Arc::new),
@@ -93,7 +100,8 @@ pub(super) fn write_tablet(
     let name = folder.display().to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let schema = options.schema(&batches.schema())?;
-    let tablet = options.tablet.clone().with_segment_options(options.segment.clone());
+    let tablet =
+        options.tablet.clone().with_segment_options(options.segment.clone()).with_single_rowset(true);
     write_counted(folder, |folder| {
         let mut writer = TabletWriter::create(folder, &schema, &tablet).map_err(in_folder)?;
         for batch in batches {

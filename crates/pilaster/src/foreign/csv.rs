@@ -18,7 +18,7 @@ use super::rewrite::Rewritten;
 use super::source_read::SourceRead;
 use super::whole::front_to_back;
 use crate::open::OpenOptions;
-use crate::stream;
+use pilaster_core::stream;
 
 /// A number with more digits than this may change when it becomes a double, so it stays text.
 pub(super) const EXACT_DIGITS: usize = 15;

@@ -20,7 +20,7 @@ use super::json_value::Json;
 use super::rewrite::Rewritten;
 use super::whole::front_to_back;
 use crate::open::OpenOptions;
-use crate::stream;
+use pilaster_core::stream;
 
 /// A file of JSON lines.
 #[derive(Debug)]

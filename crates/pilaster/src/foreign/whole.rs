@@ -81,7 +81,7 @@ macro_rules! front_to_back {
         }
 
         fn splits(&self) -> pilaster_core::Result<Vec<pilaster_core::Split>> {
-            Ok($crate::stream::single_split(self.source.size(), None))
+            Ok(pilaster_core::stream::single_split(self.source.size(), None))
         }
 
         fn scan(&self) -> pilaster_core::Scan<'_> {

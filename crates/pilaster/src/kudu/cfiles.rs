@@ -7,7 +7,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pilaster_core::source::open_source;
-use pilaster_core::{BatchReader, Dataset, DatasetRef, Error, ErrorKind, Progress, Result, SourceRef};
+use pilaster_core::{
+    BatchReader, CallOption, Dataset, DatasetRef, Error, ErrorKind, Location, Progress, Result, SourceRef,
+};
 use pilaster_kudu::cfile::{CFileReader, CFileReaderOptions, CFileWriter};
 use pilaster_kudu::cfile_set::{
     CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions, MANIFEST_NAME,
@@ -59,8 +61,10 @@ pub(super) fn open_file(source: SourceRef, options: &OpenOptions) -> Result<Data
 fn with_hint(error: Error) -> Error {
     match (error.kind(), error.position()) {
         (ErrorKind::Corrupt { expected, found }, Some(at)) => {
-            let hint = "without its footer a cfile is salvaged if you say what it holds (--type, --encoding, --compression, --nullable)";
-            Error::corrupt(expected.clone(), format!("{found}; {hint}")).at(&at.path, at.offset, at.part)
+            let hint = "without its footer a cfile is salvaged if type and encoding of its column are given";
+            Error::corrupt(expected.clone(), format!("{found}; {hint}"))
+                .turning_on(CallOption::ColumnShape)
+                .at(&at.path, at.offset, at.part)
         }
         _ => error,
     }
@@ -72,7 +76,7 @@ pub(super) fn open_set(folder: &str, options: &OpenOptions) -> Result<DatasetRef
         .with_verify_checksums(options.verify_checksums())
         .with_recovery(options.recovers())
         .with_limits(options.limits().clone());
-    Ok(Arc::new(CFileSet::open(folder, options)?))
+    Ok(Arc::new(CFileSet::open(Location::parse(folder)?, options)?))
 }
 
 /// A writer of one column.
@@ -83,10 +87,9 @@ pub(super) fn file_writer(
 ) -> Result<Box<dyn BatchWriter>> {
     let [field] = schema.fields().as_ref() else {
         let count = schema.fields().len();
-        let message = format!(
-            "a cfile holds one column, not {count}: choose it with -c, or write a set (-f cfile-set)"
-        );
-        return Err(Error::invalid(message));
+        let message =
+            format!("a cfile holds one column, not {count}: choose one of them, or write a set of cfiles");
+        return Err(Error::invalid(message).turning_on(CallOption::Columns));
     };
     Ok(Box::new(CFileOutput(CFileWriter::try_new(sink, field, options.of_file(field))?)))
 }
@@ -123,7 +126,7 @@ pub(super) fn write_set(
             progress.advance(batch.num_rows() as u64);
         }
         let bytes = writer.finish().map_err(in_folder)?.bytes;
-        let written = CFileSet::open(&folder.display().to_string(), CFileSetOptions::default())?;
+        let written = CFileSet::open(folder, CFileSetOptions::default())?;
         let mut found = Some(rows);
         for column in 0..written.schema().fields().len() {
             // Each column is a file; one with another number of rows is enough.

@@ -58,6 +58,10 @@ impl Driver for Kudu {
         tables::is_store(folder) && !self.is_table(&folder.display().to_string())
     }
 
+    fn is_root(&self, folder: &Path) -> bool {
+        tables::is_root(folder)
+    }
+
     fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
         Ok(Box::new(tables::Servers::open(folders, options)?))
     }

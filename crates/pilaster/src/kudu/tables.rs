@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Progress, Result, VerifyDepth, VerifyReport,
+    BatchReader, CallOption, Dataset, DatasetRef, Error, Finding, LostRows, Progress, Result, VerifyDepth,
+    VerifyReport,
 };
-use pilaster_kudu::store::{KuduStore, KuduStoreOptions, OrphanGroup, TabletEntry};
+use pilaster_kudu::store::{KuduStore, KuduStoreOptions, OrphanGroup, TabletEntry, Unproven, Unread};
 use pilaster_kudu::table_writer::{KuduTableWriter, KuduTableWriterOptions};
 
 use super::cfiles::cfile_options;
 use crate::convert::{ConvertSummary, Counted, write_counted};
+use crate::folder::has_columnar_files;
 use crate::ls::{Entry, State};
 use crate::open::OpenOptions;
-use crate::paths;
-use crate::store::Store;
+use crate::store::{Store, UnprovenPart};
 
 /// The disks of one or several servers, as a store of tables.
 #[derive(Debug)]
@@ -47,15 +48,32 @@ impl Store for Servers {
     }
 
     fn entries(&self) -> Vec<Entry> {
-        self.store.tablets().into_iter().map(|tablet| entry(&self.name, tablet)).collect()
+        let tablets = self.store.tablets().into_iter().map(|tablet| entry(&self.name, tablet));
+        let tablets: Vec<_> = tablets.collect();
+        // Looking at the tablets may have shown more that cannot be read.
+        let missing = self.store.missing_tablets().into_iter();
+        let missing =
+            missing.map(|(table, what)| missing_entry(format!("{}#{table}", self.name), &table, what));
+        tablets.into_iter().chain(missing).chain(self.store.unread().iter().map(unread_entry)).collect()
     }
 
     fn orphans(&self) -> Vec<Entry> {
         self.store.orphans().into_iter().map(|group| orphan_entry(&self.name, group)).collect()
     }
 
+    fn unproven(&self, table: Option<&str>) -> Result<Vec<UnprovenPart>> {
+        let parts = self.store.unproven(table)?.into_iter();
+        let part = |Unproven { name, reason, rows }| UnprovenPart { name, reason, rows };
+        Ok(parts.map(part).collect())
+    }
+
+    fn elsewhere(&self, table: &str) -> Vec<LostRows> {
+        let lost = self.store.unheard(table).map(LostRows::unknown);
+        lost.map(|lost| lost.within(format!("table {table}"))).into_iter().collect()
+    }
+
     fn findings(&self) -> Vec<Finding> {
-        self.store.findings().to_vec()
+        self.store.findings()
     }
 
     fn verify(
@@ -71,6 +89,10 @@ impl Store for Servers {
 fn entry(path: &str, tablet: TabletEntry) -> Entry {
     let log =
         tablet.log_segments.map_or("none".to_string(), |(first, last)| format!("segments {first}..={last}"));
+    let replicas = match tablet.replicas {
+        (_, 0) => "unknown".to_string(),
+        (here, voters) => format!("{here} of {voters}"),
+    };
     let details = [
         ("table", tablet.table.clone()),
         ("tablet", tablet.tablet),
@@ -80,6 +102,7 @@ fn entry(path: &str, tablet: TabletEntry) -> Entry {
         ("rowsets", tablet.rowsets.to_string()),
         ("deltas", tablet.deltas.to_string()),
         ("log", log),
+        ("replicas here", replicas),
     ];
     Entry {
         path: format!("{path}#{}", tablet.table),
@@ -88,11 +111,38 @@ fn entry(path: &str, tablet: TabletEntry) -> Entry {
         bytes: tablet.bytes,
         columns: Some(tablet.columns),
         details: details.map(|(name, value)| (name.to_string(), value)).to_vec(),
-        state: match (tablet.damage, tablet.missing_blocks) {
-            (Some(damage), _) => State::Problem(damage.to_string()),
-            (None, 0) => State::Ok,
-            (None, missing) => State::Problem(format!("{missing} blocks are missing")),
+        state: match (tablet.unread, tablet.damage, tablet.missing_blocks) {
+            (Some(unread), ..) => State::Unread(unread.error().to_string()),
+            (None, Some(damage), _) => State::Problem(damage.to_string()),
+            (None, None, 0) => State::Ok,
+            (None, None, missing) => State::Problem(format!("{missing} blocks are missing")),
         },
+    }
+}
+
+/// A tablet that must exist and is not here.
+fn missing_entry(path: String, table: &str, what: String) -> Entry {
+    Entry {
+        path,
+        format: Some("kudu tablet".to_string()),
+        rows: None,
+        bytes: 0,
+        columns: None,
+        details: vec![("table".to_string(), table.to_string())],
+        state: State::Problem(what),
+    }
+}
+
+fn unread_entry(unread: &Unread) -> Entry {
+    let error = unread.error();
+    Entry {
+        path: unread.path.to_string(),
+        format: None,
+        rows: None,
+        bytes: 0,
+        columns: None,
+        details: Vec::new(),
+        state: State::Unread(error.kind().to_string()),
     }
 }
 
@@ -133,14 +183,20 @@ pub fn open_servers(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduSt
     KuduStore::open(folders, store_options)
 }
 
-/// Whether a folder is a root of a Kudu server, or holds nothing but folders with roots in or below them. A folder with
-/// files of its own is a folder of files, whatever lies deeper.
+/// Whether a folder is a root of a Kudu server, or has roots in or below its folders. A folder with columnar files of its own is
+/// a folder of files, whatever lies deeper; notes and logs beside the roots are none.
 pub(super) fn is_store(folder: &Path) -> bool {
-    let is_file = |path: &PathBuf| path.is_file();
-    let has_files = paths::entries(folder).is_ok_and(|entries| entries.iter().any(is_file));
-    let is_root = |name: &str| folder.join(name).is_dir();
-    (!has_files || is_root("tablet-meta") || is_root("wals") || is_root("data"))
-        && pilaster_kudu::store::is_kudu_folder(folder)
+    (is_root(folder) || !has_columnar_files(folder))
+        && pilaster_kudu::store::is_kudu_folder(folder).unwrap_or(false)
+}
+
+/// Whether a folder is a root itself.
+pub(super) fn is_root(folder: &Path) -> bool {
+    let is_dir = |name: &str| folder.join(name).is_dir();
+    let is_there = |name: &str| folder.join(name).exists();
+    is_dir("tablet-meta")
+        || is_dir("wals")
+        || is_dir("data") && (is_there("data/block_manager_instance") || is_there("instance"))
 }
 
 /// A hybrid timestamp, as a number; or a wall-clock time, UTC unless it names a zone.
@@ -153,7 +209,7 @@ pub fn parse_as_of(text: &str) -> Result<u64> {
     }
     let nanos = arrow_cast::parse::string_to_timestamp_nanos(text).map_err(|_| {
         let expected = "a hybrid timestamp (a number) or a time such as 2024-05-31T12:00:00";
-        Error::invalid(format!("--as-of takes {expected}, not \"{text}\""))
+        Error::invalid(format!("a point in time is {expected}, not \"{text}\"")).turning_on(CallOption::AsOf)
     })?;
     let micros = u64::try_from(nanos.div_euclid(1000)).map_err(|_| Error::invalid("a time before 1970"))?;
     // The upper bits of a hybrid timestamp are microseconds, the lower 12 count within one.

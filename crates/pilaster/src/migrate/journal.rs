@@ -1,14 +1,15 @@
 //! What is finished: a line of JSON for the source, and one for every file that is complete.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, LostRows, Result};
 use serde::{Deserialize, Serialize};
 
+use super::in_order::Place;
 use super::source::Identity;
 
 const NAME: &str = "_pilaster_migration.jsonl";
@@ -16,10 +17,14 @@ const NAME: &str = "_pilaster_migration.jsonl";
 const MOST_BYTES: u64 = 1 << 30;
 
 /// A file that is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finished {
     pub rows: u64,
     pub bytes: u64,
+    /// What of it could not be given, where that was to be skipped.
+    pub losses: Vec<LostRows>,
+    /// Where the next file begins, of a table that gives rows in order only; `None` behind its last one.
+    pub next: Option<Place>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,6 +33,48 @@ struct Line {
     path: String,
     rows: u64,
     bytes: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    losses: Vec<LossLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<Place>,
+}
+
+impl Line {
+    fn finished(self) -> Finished {
+        let losses = self.losses.into_iter().map(LossLine::lost).collect();
+        Finished { rows: self.rows, bytes: self.bytes, losses, next: self.next }
+    }
+}
+
+/// A loss, as the journal has it.
+#[derive(Debug, Serialize, Deserialize)]
+struct LossLine {
+    part: Option<String>,
+    first: Option<u64>,
+    rows: Option<u64>,
+    column: Option<String>,
+    reason: String,
+}
+
+impl LossLine {
+    fn of(lost: &LostRows) -> Self {
+        Self {
+            part: lost.part.clone(),
+            first: lost.positions().map(|rows| rows.start),
+            rows: lost.count(),
+            column: lost.column.clone(),
+            reason: lost.reason.clone(),
+        }
+    }
+
+    fn lost(self) -> LostRows {
+        let lost = match (self.first, self.rows) {
+            (Some(first), Some(rows)) => LostRows::at(first..first.saturating_add(rows), self.reason),
+            (None, Some(rows)) => LostRows::counted(rows, self.reason),
+            (_, None) => LostRows::unknown(self.reason),
+        };
+        LostRows { part: self.part, column: self.column, ..lost }
+    }
 }
 
 /// The journal of a target folder, which nobody else writes to while it is open.
@@ -85,7 +132,7 @@ impl Journal {
                 identity.refuse_other(&earlier).map_err(|error| error.at(&folder_name, 0, ""))?;
                 for line in lines {
                     let line: Line = parse(line).at(&journal.name, 0, "")?;
-                    journal.finished.insert(line.piece, Finished { rows: line.rows, bytes: line.bytes });
+                    journal.finished.insert(line.piece, line.finished());
                 }
             }
         }
@@ -99,16 +146,53 @@ impl Journal {
 
     /// Notes that a file is complete.
     pub(super) fn note(&mut self, piece: usize, path: &str, finished: Finished) -> Result<()> {
-        self.append(&Line { piece, path: path.to_string(), rows: finished.rows, bytes: finished.bytes })?;
+        let losses = finished.losses.iter().map(LossLine::of).collect();
+        let (rows, bytes, next) = (finished.rows, finished.bytes, finished.next);
+        self.append(&Line { piece, path: path.to_string(), rows, bytes, losses, next })?;
         self.finished.insert(piece, finished);
         Ok(())
     }
 
     fn append<T: Serialize>(&mut self, line: &T) -> Result<()> {
-        let mut bytes = serde_json::to_vec(line).map_err(|error| Error::invalid(error.to_string()))?;
+        let mut bytes = serde_json::to_vec(line).map_err(|error| Error::internal(error.to_string()))?;
         bytes.push(b'\n');
         self.file.write_all(&bytes).at(&self.name, 0, "")?;
         self.file.sync_data().at(&self.name, 0, "")
+    }
+}
+
+/// What the journal in a folder says was written there.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub identity: Identity,
+    /// Every file by its number, with its path below the folder.
+    pub files: BTreeMap<usize, (String, Finished)>,
+}
+
+impl Noted {
+    /// Reads the journal in `folder`; `None` if there is none. A line that a killed run had begun is none.
+    pub(super) fn read(folder: &Path, limits: &Limits) -> Result<Option<Self>> {
+        let path = folder.join(NAME);
+        let name = path.display().to_string();
+        let size = match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::from(error).at(&name, 0, "")),
+        };
+        limits.metadata(size).at(&name, 0, "")?;
+        let text = fs::read_to_string(&path).at(&name, 0, "")?;
+        let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+        let first = lines.next().ok_or_else(|| Error::corrupt("a line that says what is migrated", "none"));
+        let first = first.at(&name, 0, "")?;
+        let identity = parse(first).at(&name, 0, "")?;
+        let mut files = BTreeMap::new();
+        for line in lines {
+            let line: Line = parse(line).at(&name, 0, "")?;
+            let (number, path) = (line.piece, line.path.clone());
+            files.insert(number, (path, line.finished()));
+        }
+        Ok(Some(Self { identity, files }))
     }
 }
 

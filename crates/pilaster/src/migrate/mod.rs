@@ -4,6 +4,7 @@
 //! out/_pilaster_migration.jsonl        what is migrated, and a line per finished piece
 //! out/part-00000.parquet               a stretch of rows
 //! out/country=de/part-00001.parquet    the same, of a partitioned table; its columns are in the names of the folders
+//! out/_pilaster_partitions.json        the types of those columns
 //! out/_SUCCESS                         all rows are there, and were counted
 //! ```
 //!
@@ -12,21 +13,30 @@
 //! passed over, all others are written. If the source has changed meanwhile, the second run is refused, because rows
 //! would be missing or there twice. Memory holds a batch and a row group.
 
+mod in_order;
 mod journal;
+mod missing;
 mod pieces;
 mod source;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_schema::Schema;
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Dataset, Error, Progress, Result, RowRanges, ScanRequest};
+use pilaster_core::{Dataset, Error, LossLog, OnDamage, Progress, Result, ScanRequest, Split};
 
+use self::in_order::{Place, RowsInOrder};
 use self::journal::{Finished, Journal};
-use self::pieces::{Piece, plan};
+pub(crate) use self::missing::missing_parts;
+pub(crate) use self::pieces::escape as folder_name;
+use self::pieces::{Piece, file_name, plan};
 use self::source::Identity;
-use crate::convert::{ConvertOptions, ConvertTarget, convert};
+use crate::convert::{ConvertOptions, ConvertTarget, convert, write_file};
+use crate::hive::write_partition_types;
 use crate::output::{OutputFormat, WriteOptions};
+use crate::overwrite::Overwrite;
 
 /// Rows of a file unless told otherwise: large enough for any engine, small enough to be repeated.
 pub const DEFAULT_FILE_ROWS: u64 = 4 << 20;
@@ -50,8 +60,7 @@ impl Default for MigrateOptions {
 }
 
 impl MigrateOptions {
-    /// Rows of a file, at most; [`DEFAULT_FILE_ROWS`] unless set. A table that only gives rows in order makes one file per
-    /// split.
+    /// Rows of a file, at most; [`DEFAULT_FILE_ROWS`] unless set.
     #[must_use]
     pub fn with_file_rows(mut self, rows: u64) -> Self {
         self.file_rows = rows.max(1);
@@ -96,7 +105,7 @@ pub struct MigrateSummary {
 }
 
 /// Writes all rows of a dataset into `folder`, or goes on where an earlier run was stopped. Of the request, projection,
-/// predicate and batch size count. Progress counts rows.
+/// predicate, batch size and what to do about damage count: losses are noted in the journal and told again by a run that continues. Progress counts rows.
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::InvalidInput`] if the folder holds something else, another run is writing to it, or the source,
@@ -113,34 +122,27 @@ pub fn migrate(
     if request.rows.is_some() || request.split.is_some() || request.limit.is_some() {
         return Err(Error::invalid("a migration takes all rows: no positions, no split, no limit"));
     }
-    let pieces = plan(dataset, request, options.file_rows)?;
-    let identity = Identity::of(dataset, request, options, pieces.len())?;
-    let mut journal = Journal::open(folder, &identity)?;
+    let splits = dataset.splits()?;
+    let pieces = plan(dataset, request, &splits, options.file_rows)?;
+    let known = pieces.as_ref().map_or(0, Vec::len);
+    let identity = Identity::of(dataset, request, options, splits.len(), known)?;
+    let journal = Journal::open(folder, &identity)?;
+    let partitioned_by = partition_columns(dataset, request)?;
+    if !partitioned_by.fields().is_empty() {
+        write_partition_types(folder, &partitioned_by)?;
+    }
     if let Some(rows) = dataset.row_count() {
         progress.set_total(rows);
     }
-    let mut summary = MigrateSummary { rows: 0, bytes: 0, files: pieces.len(), files_before: 0 };
-    for (number, piece) in pieces.iter().enumerate() {
-        let path = folder.join(&piece.path);
-        let finished = match journal.finished(number).filter(|known| is_there(&path, known)) {
-            Some(known) => {
-                summary.files_before = summary.files_before.saturating_add(1);
-                progress.advance(known.rows);
-                *known
-            }
-            None => {
-                let finished = write_piece(dataset, request, piece, &path, options, progress)?;
-                // Whoever watches hears of each step, rows or not: a run can be stopped between any two.
-                progress.advance(0);
-                journal.note(number, &piece.path, finished)?;
-                progress.advance(0);
-                finished
-            }
-        };
-        summary.rows = summary.rows.saturating_add(finished.rows);
-        summary.bytes = summary.bytes.saturating_add(finished.bytes);
+    let summary = MigrateSummary { rows: 0, bytes: 0, files: 0, files_before: 0 };
+    let mut run = Run { dataset, request, folder, options, journal, progress, summary };
+    match &pieces {
+        Some(pieces) => run.write_pieces(pieces)?,
+        None => run.write_in_order(&splits)?,
     }
-    if let (Some(rows), None) = (dataset.row_count(), &request.predicate)
+    let summary = run.summary;
+    let skips = matches!(request.on_damage, OnDamage::Skip(_));
+    if let (Some(rows), None, false) = (dataset.row_count(), &request.predicate, skips)
         && rows != summary.rows
     {
         let error = Error::corrupt(format!("{rows} rows, as many as the source has"), summary.rows);
@@ -148,6 +150,151 @@ pub fn migrate(
     }
     fs::write(folder.join(SUCCESS), b"").at(&name, 0, "")?;
     Ok(summary)
+}
+
+/// The columns whose values become names of folders.
+fn partition_columns(dataset: &dyn Dataset, request: &ScanRequest) -> Result<Schema> {
+    let (schema, partitions) = (dataset.schema(), dataset.partitions()?);
+    let projected = request.projected(&schema)?;
+    let columns = partitions.first().map_or_else(Vec::new, |partition| partition.values.clone());
+    let columns = columns.into_iter().filter(|(column, _)| projected.contains(column));
+    let fields = columns.filter_map(|(column, _)| schema.fields().get(column).cloned());
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// A migration under way.
+struct Run<'a> {
+    dataset: &'a dyn Dataset,
+    request: &'a ScanRequest,
+    folder: &'a Path,
+    options: &'a MigrateOptions,
+    journal: Journal,
+    progress: &'a dyn Progress,
+    summary: MigrateSummary,
+}
+
+impl Run<'_> {
+    /// Files whose rows are known by position.
+    fn write_pieces(&mut self, pieces: &[Piece]) -> Result<()> {
+        for (number, piece) in pieces.iter().enumerate() {
+            if self.take_finished(number, &piece.path).is_none() {
+                let path = self.prepare(&piece.path)?;
+                let finished = self.write_piece(piece, &path)?;
+                self.note(number, &piece.path, finished)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Files of a table that gives its rows in order only: each is filled, and the next begins where it ends.
+    fn write_in_order(&mut self, splits: &[Split]) -> Result<()> {
+        let (mut begin, mut rows) = (Some(Place::default()), None);
+        for number in 0.. {
+            let Some(place) = begin else { break };
+            let name = file_name(number);
+            let earlier = self.journal.finished(number).cloned();
+            if let Some(finished) = self.take_finished(number, &name) {
+                (begin, rows) = (finished.next, None);
+                continue;
+            }
+            let path = self.prepare(&name)?;
+            let rows =
+                rows.get_or_insert_with(|| RowsInOrder::new(self.dataset, self.request, splits, place));
+            let finished = self.write_next(rows, &path)?;
+            // A file that was finished and is gone: those behind it go on where it ended.
+            if let Some(earlier) =
+                earlier.filter(|earlier| (earlier.rows, earlier.next) != (finished.rows, finished.next))
+            {
+                let error =
+                    Error::corrupt(format!("{} rows, as an earlier run wrote", earlier.rows), finished.rows);
+                return Err(error.at(&path.display().to_string(), 0, ""));
+            }
+            begin = finished.next;
+            self.note(number, &name, finished)?;
+        }
+        Ok(())
+    }
+
+    /// A file that an earlier run finished, if it is as it was noted.
+    fn take_finished(&mut self, number: usize, path: &str) -> Option<Finished> {
+        let known =
+            self.journal.finished(number).filter(|known| is_there(&self.folder.join(path), known))?.clone();
+        self.summary.files_before = self.summary.files_before.saturating_add(1);
+        self.progress.advance(known.rows);
+        self.count(&known);
+        Some(known)
+    }
+
+    fn count(&mut self, finished: &Finished) {
+        if let OnDamage::Skip(log) = &self.request.on_damage {
+            finished.losses.iter().cloned().for_each(|lost| log.add(lost));
+        }
+        self.summary.files = self.summary.files.saturating_add(1);
+        self.summary.rows = self.summary.rows.saturating_add(finished.rows);
+        self.summary.bytes = self.summary.bytes.saturating_add(finished.bytes);
+    }
+
+    fn note(&mut self, number: usize, path: &str, finished: Finished) -> Result<()> {
+        // Whoever watches hears of each step, rows or not: a run can be stopped between any two.
+        self.progress.advance(0);
+        self.count(&finished);
+        self.journal.note(number, path, finished)?;
+        self.progress.advance(0);
+        Ok(())
+    }
+
+    /// Makes the folder of a file, without what a killed run has left of it there.
+    fn prepare(&self, path: &str) -> Result<PathBuf> {
+        let path = self.folder.join(path);
+        if let Some(parent) = path.parent() {
+            let name = path.display().to_string();
+            fs::create_dir_all(parent).at(&name, 0, "")?;
+            remove_unfinished(parent, &path).at(&name, 0, "")?;
+        }
+        Ok(path)
+    }
+
+    fn target(&self, path: &Path) -> (ConvertTarget, ConvertOptions) {
+        let how = ConvertOptions::default().with_overwrite(Overwrite::new(true));
+        (ConvertTarget::new(path, OutputFormat::Parquet), how.with_write(self.options.write.clone()))
+    }
+
+    fn write_piece(&self, piece: &Piece, path: &Path) -> Result<Finished> {
+        // What this piece has lost is noted with it: a run that continues does not read it again.
+        let (skips, losses) = (matches!(self.request.on_damage, OnDamage::Skip(_)), Arc::new(LossLog::new()));
+        let on_damage = if skips { OnDamage::Skip(Arc::clone(&losses)) } else { OnDamage::Stop };
+        let request = ScanRequest {
+            on_damage,
+            projection: Some(piece.columns.clone()),
+            rows: Some(piece.rows.clone()),
+            ..self.request.clone()
+        };
+        let (target, how) = self.target(path);
+        let done = convert(self.dataset, &request, &target, &how, &PieceProgress(self.progress))?;
+        let is_whole = request.predicate.is_none() && self.dataset.row_count().is_some() && !skips;
+        let expected = piece.rows.count();
+        if is_whole && expected != done.rows {
+            let error = Error::corrupt(format!("{expected} rows, as many as the source has here"), done.rows);
+            return Err(error.at(&path.display().to_string(), 0, ""));
+        }
+        Ok(Finished { rows: done.rows, bytes: done.bytes, losses: losses.losses(), next: None })
+    }
+
+    fn write_next(&self, rows: &mut RowsInOrder<'_>, path: &Path) -> Result<Finished> {
+        let schema = self.request.output_schema(&self.dataset.schema())?;
+        let (target, how) = self.target(path);
+        let mut left = self.options.file_rows;
+        let batches = std::iter::from_fn(|| {
+            let batch = if left == 0 { None } else { rows.next(left).transpose() };
+            if let Some(Ok(batch)) = &batch {
+                left = left.saturating_sub(batch.num_rows() as u64);
+            }
+            batch
+        });
+        let done = write_file(batches, &schema, &target, &how, &PieceProgress(self.progress))?;
+        let next = rows.place()?;
+        Ok(Finished { rows: done.rows, bytes: done.bytes, losses: rows.take_losses(), next })
+    }
 }
 
 /// Whether a file that was finished before is as it was noted.
@@ -164,37 +311,6 @@ impl Progress for PieceProgress<'_> {
     fn advance(&self, units: u64) {
         self.0.advance(units);
     }
-}
-
-fn write_piece(
-    dataset: &dyn Dataset,
-    request: &ScanRequest,
-    piece: &Piece,
-    path: &Path,
-    options: &MigrateOptions,
-    progress: &dyn Progress,
-) -> Result<Finished> {
-    let name = path.display().to_string();
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).at(&name, 0, "")?;
-        remove_unfinished(parent, path).at(&name, 0, "")?;
-    }
-    let request = ScanRequest {
-        projection: Some(piece.columns.clone()),
-        rows: piece.rows.clone(),
-        split: piece.split,
-        ..request.clone()
-    };
-    let target = ConvertTarget::new(path, OutputFormat::Parquet);
-    let how = ConvertOptions::default().with_overwrite(true).with_write(options.write.clone());
-    let done = convert(dataset, &request, &target, &how, &PieceProgress(progress))?;
-    let is_whole = request.predicate.is_none() && dataset.row_count().is_some();
-    let expected = piece.rows.as_ref().map(RowRanges::count).filter(|_| is_whole);
-    if let Some(expected) = expected.filter(|expected| *expected != done.rows) {
-        let error = Error::corrupt(format!("{expected} rows, as many as the source has here"), done.rows);
-        return Err(error.at(&name, 0, ""));
-    }
-    Ok(Finished { rows: done.rows, bytes: done.bytes })
 }
 
 /// Removes what a killed run has left of this file.

@@ -19,25 +19,27 @@ pub(super) struct Piece {
     pub path: String,
     /// Columns of the file, by index into the schema of the dataset.
     pub columns: Vec<usize>,
-    /// The rows by position, where the dataset knows positions.
-    pub rows: Option<RowRanges>,
-    /// The split, where it does not.
-    pub split: Option<usize>,
+    /// The rows by position.
+    pub rows: RowRanges,
 }
 
-/// Cuts a dataset into files; the same dataset gives the same files every time.
-pub(super) fn plan(dataset: &dyn Dataset, request: &ScanRequest, file_rows: u64) -> Result<Vec<Piece>> {
+/// The name of a file.
+pub(super) fn file_name(number: usize) -> String {
+    format!("part-{number:05}.parquet")
+}
+
+/// Cuts a dataset into files; the same dataset gives the same files every time. `None` if it does not know the positions of its rows.
+pub(super) fn plan(
+    dataset: &dyn Dataset,
+    request: &ScanRequest,
+    splits: &[Split],
+    file_rows: u64,
+) -> Result<Option<Vec<Piece>>> {
     let schema = dataset.schema();
     let columns = request.projected(&schema)?;
-    let splits = dataset.splits()?;
     // How many rows a condition leaves is not known, but where they stand.
     let positions = splits.iter().try_fold(0, |most: u64, split| Some(most.max(split.rows.as_ref()?.end)));
-    let file = |number: usize| format!("part-{number:05}.parquet");
-    let Some(rows) = positions else {
-        let piece =
-            |number| Piece { path: file(number), columns: columns.clone(), rows: None, split: Some(number) };
-        return Ok((0..splits.len()).map(piece).collect());
-    };
+    let Some(rows) = positions else { return Ok(None) };
     let mut pieces = Vec::new();
     let mut partitions = dataset.partitions()?;
     if partitions.is_empty() {
@@ -54,17 +56,16 @@ pub(super) fn plan(dataset: &dyn Dataset, request: &ScanRequest, file_rows: u64)
         }
         let folders: String =
             values.iter().map(|(column, value)| folder(&schema, *column, value) + "/").collect();
-        for rows in cut(&partition.rows, &splits, file_rows) {
-            let path = format!("{folders}{}", file(pieces.len()));
-            pieces.push(Piece { path, columns: in_file.clone(), rows: Some(rows), split: None });
+        for rows in cut(&partition.rows, splits, file_rows) {
+            let path = format!("{folders}{}", file_name(pieces.len()));
+            pieces.push(Piece { path, columns: in_file.clone(), rows });
         }
     }
     if pieces.is_empty() {
         // The columns of an empty table are worth a file.
-        let rows = Some(RowRanges::none());
-        pieces.push(Piece { path: file(0), columns, rows, split: None });
+        pieces.push(Piece { path: file_name(0), columns, rows: RowRanges::none() });
     }
-    Ok(pieces)
+    Ok(Some(pieces))
 }
 
 /// Stretches of at most `file_rows` rows, which end where splits end if they can.
@@ -144,7 +145,7 @@ fn text(value: &Literal) -> String {
 }
 
 /// What Hive does not let into the names of folders becomes `%XX`.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         let is_special = "\"#%'*/:=?\\{[]^".contains(character) || character.is_ascii_control();

@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use pilaster_core::error::AtPosition;
 use pilaster_core::{Dataset, Error, Result, ScanRequest};
 use serde::{Deserialize, Serialize};
 
 use super::MigrateOptions;
 
 /// Of the journal's form.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How deep folders inside folders are followed.
 const DEPTH: u32 = 64;
 
@@ -29,6 +28,7 @@ pub(super) struct Identity {
     bytes: u64,
     splits: usize,
     file_rows: u64,
+    /// Files that are known before rows are read; 0 if none are.
     pieces: usize,
     files: Vec<SourceFile>,
 }
@@ -45,12 +45,13 @@ impl Identity {
         dataset: &dyn Dataset,
         request: &ScanRequest,
         options: &MigrateOptions,
+        splits: usize,
         pieces: usize,
     ) -> Result<Self> {
         let schema = request.output_schema(&dataset.schema())?;
         let mut files = Vec::new();
         for path in &options.source_paths {
-            collect(path, DEPTH, &mut files)?;
+            collect(path, DEPTH, &mut files);
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Self {
@@ -65,11 +66,21 @@ impl Identity {
             choices: options.choices.clone(),
             rows: dataset.row_count(),
             bytes: dataset.size_bytes(),
-            splits: dataset.splits()?.len(),
+            splits,
             file_rows: options.file_rows,
             pieces,
             files,
         })
+    }
+
+    /// How many files there are in the end; `None` if the last one is known only when it is written.
+    pub(super) fn pieces(&self) -> Option<usize> {
+        Some(self.pieces).filter(|pieces| *pieces > 0)
+    }
+
+    /// How many rows all files have together, where that was known before.
+    pub(super) fn rows(&self) -> Option<u64> {
+        self.rows.filter(|_| self.filter.is_none())
     }
 
     /// An error that says in what `self` differs from what an earlier run noted.
@@ -119,17 +130,21 @@ impl Identity {
     }
 }
 
-/// Adds the files at and below `path`; locks are no data.
-fn collect(path: &Path, depth: u32, files: &mut Vec<SourceFile>) -> Result<()> {
+/// Adds the files at and below `path`; locks are no data. What cannot be looked at is noted as that: whether rows are missing because of
+/// it, who reads them knows.
+fn collect(path: &Path, depth: u32, files: &mut Vec<SourceFile>) {
     let name = path.display().to_string();
-    let metadata = fs::metadata(path).at(&name, 0, "")?;
+    let unread = || SourceFile { path: name.clone(), bytes: u64::MAX, modified: u64::MAX };
+    let Ok(metadata) = fs::metadata(path) else { return files.push(unread()) };
     if metadata.is_dir() {
-        let Some(depth) = depth.checked_sub(1) else { return Ok(()) };
-        for entry in fs::read_dir(path).at(&name, 0, "")? {
-            let entry = entry.at(&name, 0, "")?;
-            // A link may lead back up.
-            if !entry.file_type().at(&name, 0, "")?.is_symlink() {
-                collect(&entry.path(), depth, files)?;
+        let Some(depth) = depth.checked_sub(1) else { return };
+        let Ok(entries) = fs::read_dir(path) else { return files.push(unread()) };
+        for entry in entries {
+            match entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))) {
+                // A link may lead back up.
+                Ok((_, kind)) if kind.is_symlink() => {}
+                Ok((path, _)) => collect(&path, depth, files),
+                Err(_) => files.push(unread()),
             }
         }
     } else if !name.ends_with(".lock") {
@@ -137,5 +152,4 @@ fn collect(path: &Path, depth: u32, files: &mut Vec<SourceFile>) -> Result<()> {
         let modified = modified.and_then(|time| u64::try_from(time.as_micros()).ok()).unwrap_or(0);
         files.push(SourceFile { path: name, bytes: metadata.len(), modified });
     }
-    Ok(())
 }

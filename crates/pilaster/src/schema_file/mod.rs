@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Types: `bool`, `int8` to `int64`, `uint8` to `uint64`, `int128`, `float`, `double`, `string`, `varchar(n)`, `binary`,
-//! `fixed(n)`, `date`, `timestamp` (microseconds in UTC; `timestamp(ms)`, `timestamp(us,+02:00)`), `timestamp_ntz` (without zone),
-//! `time(us)`, `duration(us)`, `decimal(p,s)`, `array<T>`, `map<K,V>`, `struct<name:T,…>`. A column is nullable unless it says
-//! otherwise.
+//! `fixed(n)`, `date`, `date64`, `timestamp` (microseconds in UTC; `timestamp(ms)`, `timestamp(us,+02:00)`), `timestamp_ntz` (without zone),
+//! `time(us)`, `duration(us)`, `interval(month_day_nano)`, `decimal(p,s)`, `float16`, `null`, `array<T>`, `map<K,V>`,
+//! `struct<name:T,…>`, `union<number name:T,…>`. A column is nullable unless it says otherwise.
 
 mod type_names;
 
@@ -78,7 +78,7 @@ fn parse_column(index: usize, column: &Value) -> Result<Field> {
         .map_err(|error| Error::invalid(format!("column \"{name}\": {error}")))
 }
 
-/// A schema as JSON; types that have no name here are printed as Arrow names them.
+/// A schema as JSON, which [`parse`] takes: types that differ only in how values lie in memory have one name.
 pub fn to_json(schema: &Schema) -> Value {
     let columns = schema.fields().iter().map(
         |field| json!({"name": field.name(), "type": type_name(field), "nullable": field.is_nullable()}),
@@ -89,8 +89,10 @@ pub fn to_json(schema: &Schema) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_schema::{DataType, IntervalUnit, UnionFields, UnionMode};
+    use proptest::prelude::*;
 
-    const NAMES: [&str; 36] = [
+    const NAMES: [&str; 42] = [
         "bool",
         "int8",
         "int16",
@@ -127,6 +129,12 @@ mod tests {
         "struct<A:int32,b c:map<int8,array<string>>>",
         "struct<`a,b`:string,`:``>`:double>",
         "array<struct<>>",
+        "date64",
+        "interval(month_day_nano)",
+        "decimal(5,-2)",
+        "union<0 a:int8,5 `b c:`:string>",
+        "dense_union<127 a:array<union<>>>",
+        "array<timestamp(us,+02:00)>",
     ];
 
     #[test]
@@ -138,6 +146,92 @@ mod tests {
         }
     }
 
+    /// Types of every kind that Arrow has.
+    fn any_type() -> impl Strategy<Value = DataType> {
+        use DataType::{
+            Binary, BinaryView, Boolean, Date32, Date64, Duration, Float16, Float32, Float64, Int8, Int16,
+            Int32, Int64, Interval, LargeBinary, LargeUtf8, Null, Time32, Time64, Timestamp, UInt8, UInt16,
+            UInt32, UInt64, Utf8, Utf8View,
+        };
+        use arrow_schema::TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+        let mut flat = vec![
+            Null,
+            Boolean,
+            Int8,
+            Int16,
+            Int32,
+            Int64,
+            UInt8,
+            UInt16,
+            UInt32,
+            UInt64,
+            Float16,
+            Float32,
+            Float64,
+            Utf8,
+            LargeUtf8,
+            Utf8View,
+            Binary,
+            LargeBinary,
+            BinaryView,
+            Date32,
+            Date64,
+            Time32(Second),
+            Time32(Millisecond),
+            Time64(Microsecond),
+            Time64(Nanosecond),
+            DataType::FixedSizeBinary(3),
+            DataType::Decimal32(9, 2),
+            DataType::Decimal64(18, -3),
+            DataType::Decimal128(38, 38),
+            DataType::Decimal256(76, 0),
+        ];
+        for unit in [Second, Millisecond, Microsecond, Nanosecond] {
+            let zones = [None, Some("UTC".into()), Some("+02:00".into()), Some("Europe/Berlin".into())];
+            flat.extend(zones.map(|zone| Timestamp(unit, zone)));
+            flat.push(Duration(unit));
+        }
+        flat.extend(
+            [IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval),
+        );
+        let name = "[a-c `:,<>()_é]{0,5}";
+        let field = |data_type| Arc::new(Field::new("item", data_type, true));
+        prop::sample::select(flat).prop_recursive(4, 24, 4, move |inner| {
+            let named = (name, inner.clone()).prop_map(|(name, data_type)| Field::new(name, data_type, true));
+            let several = prop::collection::vec(named, 0..4);
+            prop_oneof![
+                inner.clone().prop_map(move |t| DataType::List(field(t))),
+                inner.clone().prop_map(move |t| DataType::LargeListView(field(t))),
+                inner.clone().prop_map(move |t| DataType::FixedSizeList(field(t), 2)),
+                inner.clone().prop_map(|t| DataType::Dictionary(Box::new(UInt8), Box::new(t))),
+                inner.clone().prop_map(move |t| {
+                    let ends = Arc::new(Field::new("run_ends", Int32, false));
+                    DataType::RunEndEncoded(ends, Arc::new(Field::new("values", t, true)))
+                }),
+                (inner.clone(), inner).prop_map(|(key, value)| {
+                    let pair = vec![Field::new("k", key, false), Field::new("v", value, true)];
+                    let entries = Field::new("entries", DataType::Struct(pair.into()), false);
+                    DataType::Map(Arc::new(entries), false)
+                }),
+                several.clone().prop_map(|fields| DataType::Struct(fields.into())),
+                (several, any::<bool>()).prop_map(|(fields, is_dense)| {
+                    let numbers: Vec<i8> = (3..).take(fields.len()).collect();
+                    let mode = if is_dense { UnionMode::Dense } else { UnionMode::Sparse };
+                    DataType::Union(UnionFields::try_new(numbers, fields).unwrap(), mode)
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_taken(data_type in any_type(), nullable in any::<bool>()) {
+            let printed = to_json(&Schema::new(vec![Field::new("c", data_type, nullable)]));
+            let parsed = parse(&printed.to_string()).unwrap();
+            prop_assert_eq!(to_json(&parsed), printed);
+        }
+    }
+
     #[test]
     fn errors_name_the_column() {
         let column = |text: &str| parse(&format!("{{\"columns\":[{text}]}}")).unwrap_err().to_string();
@@ -146,7 +240,7 @@ mod tests {
         assert_eq!(column("{\"name\":\"a\",\"type\":\"int7\"}"), "column \"a\": no type \"int7\"");
         assert_eq!(
             column("{\"name\":\"a\",\"type\":\"decimal(3,4)\"}"),
-            "column \"a\": decimal(3,4) needs a precision of 1 to 76 and a scale of 0 to the precision"
+            "column \"a\": decimal(3,4) needs a precision of 1 to 76 and a scale of at most the precision"
         );
         assert_eq!(
             column("{\"name\":\"a\",\"type\":\"int8\",\"nullable\":1}"),

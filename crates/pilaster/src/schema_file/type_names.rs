@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_schema::{DECIMAL256_MAX_PRECISION, DataType, Field, Fields, TimeUnit};
+use arrow_schema::{
+    DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Fields, IntervalUnit, TimeUnit, UnionFields,
+    UnionMode,
+};
 use pilaster_core::{Error, Result};
 
 use super::{INT128_KEY, VARCHAR_LENGTH_KEY};
 
 /// Types nested deeper than this are refused.
-const DEPTH: u32 = 32;
+const DEPTH: u32 = 64;
 
 /// A field of a type given by name.
 ///
@@ -64,6 +67,8 @@ fn parse_type(text: &str, depth: u32) -> Result<DataType> {
         }
         ("binary", None) => DataType::Binary,
         ("date", None) => DataType::Date32,
+        ("date64", None) => DataType::Date64,
+        ("interval", Some(name)) => DataType::Interval(interval_unit(name).ok_or_else(unknown)?),
         ("timestamp", _) => {
             // Zones are spelled with capitals.
             let (unit, zone) = match split_type(text).1 {
@@ -114,6 +119,21 @@ fn unit_name(unit: TimeUnit) -> &'static str {
     UNITS.iter().find(|(known, _)| *known == unit).map_or("", |(_, name)| name)
 }
 
+/// What intervals count, with their names.
+const INTERVALS: [(IntervalUnit, &str); 3] = [
+    (IntervalUnit::YearMonth, "year_month"),
+    (IntervalUnit::DayTime, "day_time"),
+    (IntervalUnit::MonthDayNano, "month_day_nano"),
+];
+
+fn interval_unit(name: &str) -> Option<IntervalUnit> {
+    INTERVALS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name.trim())).map(|(unit, _)| *unit)
+}
+
+fn interval_name(unit: IntervalUnit) -> &'static str {
+    INTERVALS.iter().find(|(known, _)| *known == unit).map_or("", |(_, name)| name)
+}
+
 /// The type around `parts`; none if they do not fit it.
 fn parse_nested(kind: &str, parts: &[&str], depth: u32) -> Result<Option<DataType>> {
     let field = |name: &str, part: &str, nullable| Ok(Field::new(name, parse_type(part, depth)?, nullable));
@@ -129,6 +149,15 @@ fn parse_nested(kind: &str, parts: &[&str], depth: u32) -> Result<Option<DataTyp
             let Some(named) = named else { return Ok(None) };
             let fields = named.iter().map(|(name, part)| field(name, part, true));
             Some(DataType::Struct(fields.collect::<Result<Vec<_>>>()?.into()))
+        }
+        ("union" | "dense_union", parts) => {
+            let mode = if kind == "union" { UnionMode::Sparse } else { UnionMode::Dense };
+            let named: Option<Vec<_>> = parts.iter().map(|part| split_numbered(part)).collect();
+            let Some(named) = named else { return Ok(None) };
+            let numbers: Vec<i8> = named.iter().map(|(number, ..)| *number).collect();
+            let fields = named.iter().map(|(_, name, part)| field(name, part, true));
+            let fields = fields.collect::<Result<Vec<_>>>()?;
+            UnionFields::try_new(numbers, fields).ok().map(|fields| DataType::Union(fields, mode))
         }
         _ => None,
     })
@@ -179,14 +208,17 @@ fn split_name(text: &str) -> Option<(String, &str)> {
     }
 }
 
+/// Number, name and type of a member of a union.
+fn split_numbered(text: &str) -> Option<(i8, String, &str)> {
+    let (number, rest) = text.split_once(' ')?;
+    let (name, part) = split_name(rest)?;
+    Some((number.trim().parse().ok()?, name, part))
+}
+
 fn decimal(precision: u8, scale: i8) -> Result<DataType> {
-    if precision == 0
-        || precision > DECIMAL256_MAX_PRECISION
-        || i16::from(scale) > i16::from(precision)
-        || scale < 0
-    {
+    if precision == 0 || precision > DECIMAL256_MAX_PRECISION || i16::from(scale) > i16::from(precision) {
         let message = format!(
-            "decimal({precision},{scale}) needs a precision of 1 to 76 and a scale of 0 to the precision"
+            "decimal({precision},{scale}) needs a precision of 1 to 76 and a scale of at most the precision"
         );
         return Err(Error::invalid(message));
     }
@@ -199,17 +231,30 @@ fn decimal(precision: u8, scale: i8) -> Result<DataType> {
 
 /// The name of a field's type.
 pub fn type_name(field: &Field) -> String {
-    if let (DataType::Utf8 | DataType::Utf8View, Some(length)) =
-        (field.data_type(), field.metadata().get(VARCHAR_LENGTH_KEY))
-    {
+    if let (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, Some(length)) = (
+        field.data_type(),
+        field.metadata().get(VARCHAR_LENGTH_KEY).and_then(|text| text.parse::<u32>().ok()),
+    ) {
         return format!("varchar({length})");
     }
-    if field.metadata().contains_key(INT128_KEY) {
+    if field.metadata().contains_key(INT128_KEY) && field.data_type().is_decimal() {
         return "int128".to_string();
     }
     match field.data_type() {
         DataType::Dictionary(_, values) => type_name(&Field::new("", values.as_ref().clone(), true)),
-        DataType::List(item) | DataType::LargeList(item) => format!("array<{}>", type_name(item)),
+        DataType::RunEndEncoded(_, values) => type_name(values),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => format!("array<{}>", type_name(item)),
+        DataType::Union(fields, mode) => {
+            let kind = if *mode == UnionMode::Sparse { "union" } else { "dense_union" };
+            let named = |(number, field): (i8, &FieldRef)| {
+                format!("{number} {}:{}", quoted(field.name()), type_name(field))
+            };
+            format!("{kind}<{}>", fields.iter().map(named).collect::<Vec<_>>().join(","))
+        }
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) => format!("map<{}>", type_names(fields, |_| String::new())),
             other => other.to_string(),
@@ -223,6 +268,8 @@ pub fn type_name(field: &Field) -> String {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".to_string(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".to_string(),
         DataType::Date32 => "date".to_string(),
+        DataType::Date64 => "date64".to_string(),
+        DataType::Interval(unit) => format!("interval({})", interval_name(*unit)),
         DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp_ntz".to_string(),
         DataType::Timestamp(unit, None) => format!("timestamp_ntz({})", unit_name(*unit)),
         DataType::Timestamp(unit, Some(zone)) => match (unit, zone.as_ref()) {

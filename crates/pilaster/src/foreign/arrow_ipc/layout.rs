@@ -23,6 +23,12 @@ use crate::foreign::guard::guarded;
 /// Length of the footer's length and the magic after it.
 const TAIL_BYTES: u64 = 10;
 
+const MAGIC: &[u8] = b"ARROW1";
+
+/// Length of the magic at the start of a file, filled up with zeros; some writers fill it up to 64 bytes.
+const MAGIC_BYTES: u64 = 8;
+const MOST_MAGIC_BYTES: u64 = 64;
+
 /// Length of what stands before a header: the continuation mark and the header's length.
 const PREFIX_BYTES: u64 = 8;
 
@@ -37,6 +43,10 @@ pub(super) struct Layout {
     pub(super) batches: Vec<(Block, Range<u64>)>,
     /// How a stream breaks off, if it does.
     pub(super) breaks_off: Option<Error>,
+    /// Messages that the footer names and that cannot be read, where the rest is given.
+    pub(super) unreadable: Vec<Error>,
+    /// Whether the messages end with a mark, so that none was cut off.
+    pub(super) has_end_mark: bool,
     /// In a stream a dictionary holds for the record batches after it, until another replaces it.
     pub(super) is_stream: bool,
     limits: Limits,
@@ -44,10 +54,12 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Reads the footer of a file and the header of each record batch.
-    pub(super) fn of_file(source: SourceRef, limits: &Limits) -> Result<Self> {
+    pub(super) fn of_file(source: SourceRef, limits: &Limits, recovers: bool) -> Result<Self> {
         let (name, size) = (source.name().to_string(), source.size());
         let tail_start = size.saturating_sub(TAIL_BYTES);
         let bad = |found: String, offset: u64| {
+            // What is found has lines of its own.
+            let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
             Error::corrupt("an arrow footer", found).at(&name, offset, "arrow footer")
         };
         let tail = source.read_at(tail_start..size)?;
@@ -58,6 +70,9 @@ impl Layout {
             tail_start.checked_sub(length).ok_or_else(|| bad(format!("length {length}"), tail_start))?;
         let bytes = source.read_at(start..tail_start)?;
         let footer = root_as_footer(&bytes).map_err(|error| bad(error.to_string(), start))?;
+        if footer.recordBatches().is_none() {
+            return Err(bad("no list of record batches".to_string(), start));
+        }
         let schema = footer.schema().ok_or_else(|| bad("no schema".to_string(), start))?;
         let schema =
             guarded(|| Ok::<_, ArrowError>(fb_to_schema(schema))).map_err(|error| bad(error, start))?;
@@ -68,20 +83,64 @@ impl Layout {
             dictionaries: footer.dictionaries().into_iter().flatten().copied().collect(),
             batches: Vec::new(),
             breaks_off: None,
+            unreadable: Vec::new(),
+            has_end_mark: true,
             is_stream: false,
             limits: limits.clone(),
         };
         for block in footer.recordBatches().into_iter().flatten() {
-            let header = layout.read_header(block)?;
-            let batch = message(&header).and_then(|message| rows_of(&message));
-            let rows = batch.map_err(|found| layout.bad_block(block, found))?;
-            layout.add_batch(*block, rows)?;
+            match layout.rows_in(block).and_then(|rows| layout.add_batch(*block, rows)) {
+                Err(error) if recovers && error.is_damage() => layout.unreadable.push(error),
+                added => added?,
+            }
+        }
+        Ok(layout)
+    }
+
+    /// What is wrong with the first bytes of a file, if anything is.
+    pub(super) fn bad_head(&self) -> Result<Option<Error>> {
+        if self.is_stream {
+            return Ok(None);
+        }
+        let head = self.source.read_at(0..MAGIC.len() as u64)?;
+        let name = self.source.name();
+        let bad = || Error::corrupt("\"ARROW1\"", format!("\"{}\"", head.escape_ascii()));
+        Ok((head != MAGIC).then(|| bad().at(name, 0, "arrow magic")))
+    }
+
+    fn rows_in(&self, block: &Block) -> Result<u64> {
+        let header = self.read_header(block)?;
+        let rows = message(&header).and_then(|message| rows_of(&message));
+        rows.map_err(|found| self.bad_block(block, found))
+    }
+
+    /// The messages of a file whose footer is lost: they stand in it as in a stream, up to an end mark. `footer` is what is wrong
+    /// with the footer.
+    pub(super) fn of_file_without_footer(source: SourceRef, limits: &Limits, footer: Error) -> Result<Self> {
+        let start = first_message(&source)?;
+        let mut layout = Self::of_messages(source, limits, start)?;
+        if layout.breaks_off.is_none() && !layout.has_end_mark {
+            layout.breaks_off = Some(footer);
         }
         Ok(layout)
     }
 
     /// Walks over the messages of a stream.
-    pub(super) fn of_stream(source: SourceRef, limits: &Limits) -> Result<Self> {
+    ///
+    /// A stream may end without a mark. Whoever wants to know what is lost hears that nothing shows it to be whole.
+    pub(super) fn of_stream(source: SourceRef, limits: &Limits, recovers: bool) -> Result<Self> {
+        let mut layout = Self::of_messages(source, limits, 0)?;
+        if recovers && layout.breaks_off.is_none() && !layout.has_end_mark {
+            let (name, end) = (layout.source.name(), layout.source.size());
+            let error =
+                Error::corrupt("an end mark", "the end of the file, so that more may have been cut off");
+            layout.breaks_off = Some(error.at(name, end, "arrow stream"));
+        }
+        Ok(layout)
+    }
+
+    /// Walks over the messages that begin at `start`.
+    fn of_messages(source: SourceRef, limits: &Limits, start: u64) -> Result<Self> {
         let mut layout = Self {
             source,
             schema: Arc::new(arrow_schema::Schema::empty()),
@@ -89,14 +148,19 @@ impl Layout {
             dictionaries: Vec::new(),
             batches: Vec::new(),
             breaks_off: None,
+            unreadable: Vec::new(),
+            has_end_mark: false,
             is_stream: true,
             limits: limits.clone(),
         };
-        let mut position = layout.read_stream_schema()?;
+        let mut position = layout.read_stream_schema(start)?;
         loop {
             match layout.step(position) {
                 Ok(Some(next)) => position = next,
-                Ok(None) => return Ok(layout),
+                Ok(None) => {
+                    layout.has_end_mark = position < layout.source.size();
+                    return Ok(layout);
+                }
                 // What comes before the damage can still be read.
                 Err(error) if error.is_damage() => {
                     layout.breaks_off = Some(error.at(layout.source.name(), position, "arrow message"));
@@ -107,11 +171,11 @@ impl Layout {
         }
     }
 
-    fn read_stream_schema(&mut self) -> Result<u64> {
+    fn read_stream_schema(&mut self, start: u64) -> Result<u64> {
         let bad = |source: &SourceRef, found: String| {
-            Error::corrupt("the schema of an arrow stream", found).at(source.name(), 0, "arrow stream")
+            Error::corrupt("the schema of an arrow stream", found).at(source.name(), start, "arrow stream")
         };
-        let block = self.block_at(0)?.ok_or_else(|| bad(&self.source, "nothing".to_string()))?;
+        let block = self.block_at(start)?.ok_or_else(|| bad(&self.source, "nothing".to_string()))?;
         let header = self.read_header(&block)?;
         let message = message(&header).map_err(|found| bad(&self.source, found))?;
         let schema = message
@@ -182,7 +246,12 @@ impl Layout {
     /// Number of the split behind the record batches of a stream that breaks off: reading it gives no rows, but the error, so that
     /// whoever reads split by split meets the end as well.
     pub(super) fn broken_end(&self) -> Option<usize> {
-        self.breaks_off.is_some().then_some(self.batches.len())
+        self.is_broken().then_some(self.batches.len())
+    }
+
+    /// Whether rows are missing that nobody can count.
+    pub(super) fn is_broken(&self) -> bool {
+        self.breaks_off.is_some() || !self.unreadable.is_empty()
     }
 
     /// Bytes from the break to the end of a stream.
@@ -232,6 +301,19 @@ impl Layout {
     }
 }
 
+/// Where the first message of a file begins.
+fn first_message(source: &SourceRef) -> Result<u64> {
+    let mut start = MAGIC_BYTES;
+    while start < MOST_MAGIC_BYTES.min(source.size().saturating_sub(PREFIX_BYTES)) {
+        let bytes = source.read_at(start..start.saturating_add(PREFIX_BYTES))?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            break;
+        }
+        start = start.saturating_add(PREFIX_BYTES);
+    }
+    Ok(start)
+}
+
 /// The message of a header. Before version 0.15 no continuation mark stood before the length.
 fn message(header: &[u8]) -> Result<Message<'_>, String> {
     let skip = if header.starts_with(&[0xff; 4]) { 8 } else { 4 };
@@ -241,5 +323,11 @@ fn message(header: &[u8]) -> Result<Message<'_>, String> {
 
 fn rows_of(message: &Message<'_>) -> Result<u64, String> {
     let batch = message.header_as_record_batch().ok_or_else(|| format!("{:?}", message.header_type()))?;
-    u64::try_from(batch.length()).map_err(|_| format!("{} rows", batch.length()))
+    // Nothing else vouches for the number of rows, which is told when they are lost.
+    let of_first_column = batch.nodes().filter(|nodes| !nodes.is_empty()).map(|nodes| nodes.get(0).length());
+    match (u64::try_from(batch.length()), of_first_column) {
+        (Ok(rows), None) => Ok(rows),
+        (Ok(rows), Some(first)) if first == batch.length() => Ok(rows),
+        (_, first) => Err(format!("{} rows, of which the first column has {first:?}", batch.length())),
+    }
 }

@@ -1,23 +1,27 @@
 //! Arrow IPC: files with a footer, and streams.
 
+mod dictionaries;
 mod layout;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch, new_null_array};
 use arrow_ipc::reader::FileDecoder;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
+use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
-    VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, Finding, LossLog, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest,
+    Severity, SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::guard::guarded;
 use super::whole;
 use crate::open::OpenOptions;
-use crate::stream;
+pub(crate) use dictionaries::Dictionaries;
 use layout::Layout;
+use pilaster_core::stream;
 
 /// An Arrow IPC file or stream. A record batch is a split, and so is the place where a stream breaks off.
 #[derive(Debug)]
@@ -31,7 +35,23 @@ impl ArrowDataset {
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`] if they do not parse.
     pub fn open_file(source: SourceRef, options: &OpenOptions) -> Result<Self> {
-        Ok(Self { layout: Arc::new(Layout::of_file(source, options.limits())?) })
+        let recovers = options.recovers();
+        let layout = match Layout::of_file(Arc::clone(&source), options.limits(), recovers) {
+            Err(error) if recovers && error.is_damage() => {
+                let footer = error.clone();
+                Layout::of_file_without_footer(source, options.limits(), footer).map_err(|_| error)?
+            }
+            Ok(listed) if recovers => {
+                let footer = Error::corrupt("a footer that lists every record batch", listed.batches.len());
+                let footer = footer.at(source.name(), 0, "arrow footer");
+                match Layout::of_file_without_footer(source, options.limits(), footer) {
+                    Ok(walked) if walked.batches.len() > listed.batches.len() => walked,
+                    _ => listed,
+                }
+            }
+            opened => opened?,
+        };
+        Ok(Self { layout: Arc::new(layout) })
     }
 
     /// Opens a stream: walks over the headers of its messages.
@@ -39,7 +59,7 @@ impl ArrowDataset {
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`] if its schema does not parse. Where it breaks off later, scans do.
     pub fn open_stream(source: SourceRef, options: &OpenOptions) -> Result<Self> {
-        Ok(Self { layout: Arc::new(Layout::of_stream(source, options.limits())?) })
+        Ok(Self { layout: Arc::new(Layout::of_stream(source, options.limits(), options.recovers())?) })
     }
 
     fn split_list(&self) -> Vec<Split> {
@@ -67,7 +87,7 @@ impl Dataset for ArrowDataset {
     }
 
     fn row_count(&self) -> Option<u64> {
-        self.layout.breaks_off.is_none().then(|| self.layout.row_count())
+        (!self.layout.is_broken()).then(|| self.layout.row_count())
     }
 
     fn size_bytes(&self) -> u64 {
@@ -89,16 +109,22 @@ impl Dataset for ArrowDataset {
             wanted = RowRanges::none();
         }
         let needed = stream::needed_columns(request, &self.layout.schema)?;
-        let decoder =
-            FileDecoder::new(Arc::clone(&self.layout.schema), self.layout.version).with_projection(needed);
+        let decoder = FileDecoder::new(Arc::clone(&self.layout.schema), self.layout.version)
+            .with_projection(needed.clone());
+        let compared = request.predicate.iter().flat_map(|predicate| predicate.columns());
+        let compared =
+            compared.map(|name| column_index(&self.layout.schema, name)).collect::<Result<Vec<_>>>()?;
         // Whoever asks for certain rows that are there does not meet the end.
         let meets_end = request.rows.is_none() && (request.split.is_none() || is_broken_end);
         let input = Batches {
             layout: Arc::clone(&self.layout),
             decoder,
+            needed,
+            compared,
             wanted: wanted.clone(),
             next: 0,
             next_dictionary: 0,
+            lost_dictionary: None,
             on_damage: request.on_damage.clone(),
             meets_end,
         };
@@ -107,7 +133,13 @@ impl Dataset for ArrowDataset {
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        whole::verify(self, depth, progress)
+        let mut report = whole::verify(self, depth, progress)?;
+        if let Some(error) = self.layout.bad_head()? {
+            // Nobody needs it who finds the footer.
+            let finding = Finding::from_error(&error, self.name(), None);
+            report.findings.insert(0, Finding { severity: Severity::Warning, ..finding });
+        }
+        Ok(report)
     }
 
     fn describe(&self) -> Result<Node> {
@@ -137,9 +169,14 @@ impl Dataset for ArrowDataset {
 struct Batches {
     layout: Arc<Layout>,
     decoder: FileDecoder,
+    /// The columns that are decoded, and those that a condition compares.
+    needed: Vec<usize>,
+    compared: Vec<usize>,
     wanted: RowRanges,
     next: usize,
     next_dictionary: usize,
+    /// What is wrong with a dictionary: what comes after it means other words, or none.
+    lost_dictionary: Option<Error>,
     on_damage: OnDamage,
     meets_end: bool,
 }
@@ -152,11 +189,18 @@ impl Batches {
                 break;
             }
             self.next_dictionary = self.next_dictionary.saturating_add(1);
-            let buffer = self.layout.read_block(block)?;
-            guarded(|| self.decoder.read_dictionary(block, &buffer))
-                .map_err(|found| self.layout.bad_block(block, found))?;
+            let read = self.layout.read_block(block).and_then(|buffer| {
+                guarded(|| self.decoder.read_dictionary(block, &buffer))
+                    .map_err(|found| self.layout.bad_block(block, found))
+            });
+            if let Err(error) = read {
+                self.lost_dictionary.get_or_insert(error);
+            }
         }
-        Ok(())
+        match &self.lost_dictionary {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
     }
 
     fn read_batch(&mut self, block: &arrow_ipc::Block) -> Result<Option<RecordBatch>> {
@@ -166,19 +210,92 @@ impl Batches {
             .map_err(|found| self.layout.bad_block(block, found))
     }
 
-    /// The error of a stream that breaks off, once.
-    fn end(&mut self) -> Option<Result<(u64, RecordBatch)>> {
-        let error = self.layout.breaks_off.as_ref().filter(|_| self.meets_end)?.again();
-        self.meets_end = false;
-        match &self.on_damage {
-            OnDamage::Stop => Some(Err(error)),
-            OnDamage::Skip(losses) => {
-                // How many rows are behind the break nobody knows.
-                let rows = self.layout.row_count();
-                losses.record(rows..rows, None, &error);
-                None
+    /// A record batch with null in the columns that cannot be read, which are noted; `None` if they may not be null, or none is left.
+    fn read_filled(
+        &self,
+        block: &arrow_ipc::Block,
+        rows: &Range<u64>,
+        wanted: &RowRanges,
+        losses: &LossLog,
+    ) -> Option<RecordBatch> {
+        // As many as a header says: nulls are made of what its bytes can hold only.
+        let held = u64::try_from(block.bodyLength()).ok()?.saturating_mul(8);
+        let count = Some(rows.end.saturating_sub(rows.start)).filter(|count| *count <= held)?;
+        let count = usize::try_from(count).ok()?;
+        let mut columns = Vec::with_capacity(self.needed.len());
+        let mut lost = Vec::new();
+        for column in &self.needed {
+            let field = self.layout.schema.fields().get(*column)?;
+            match self.read_column(block, *column) {
+                Ok(Some(array)) if array.len() == count => columns.push(array),
+                Err(error) if field.is_nullable() && !self.compared.contains(column) => {
+                    columns.push(new_null_array(field.data_type(), count));
+                    lost.push((field.name(), error));
+                }
+                Ok(_) | Err(_) => return None,
             }
         }
+        if lost.len() == columns.len() {
+            return None;
+        }
+        for (name, error) in lost {
+            wanted.as_slice().iter().for_each(|rows| losses.record(rows.clone(), Some(name), &error));
+        }
+        let schema = Arc::new(self.layout.schema.project(&self.needed).ok()?);
+        RecordBatch::try_new(schema, columns).ok()
+    }
+
+    /// One column of a record batch by itself, with the dictionaries that it needs.
+    fn read_column(&self, block: &arrow_ipc::Block, column: usize) -> Result<Option<ArrayRef>> {
+        let mut decoder = FileDecoder::new(Arc::clone(&self.layout.schema), self.layout.version)
+            .with_projection(vec![column]);
+        let field = self.layout.schema.fields().get(column);
+        if field.is_some_and(|field| has_dictionary(field.data_type())) {
+            let before =
+                |other: &&arrow_ipc::Block| !self.layout.is_stream || other.offset() <= block.offset();
+            for dictionary in self.layout.dictionaries.iter().take_while(before) {
+                let buffer = self.layout.read_block(dictionary)?;
+                guarded(|| decoder.read_dictionary(dictionary, &buffer))
+                    .map_err(|found| self.layout.bad_block(dictionary, found))?;
+            }
+        }
+        let buffer = self.layout.read_block(block)?;
+        let batch = guarded(|| decoder.read_record_batch(block, &buffer))
+            .map_err(|found| self.layout.bad_block(block, found))?;
+        Ok(batch.and_then(|batch| batch.columns().first().cloned()))
+    }
+
+    /// What cannot be read and counted, once.
+    fn end(&mut self) -> Option<Result<(u64, RecordBatch)>> {
+        if !self.meets_end {
+            return None;
+        }
+        self.meets_end = false;
+        for error in self.layout.unreadable.iter().chain(&self.layout.breaks_off) {
+            match &self.on_damage {
+                OnDamage::Stop => return Some(Err(error.clone())),
+                // How many rows are behind the break nobody knows.
+                OnDamage::Skip(losses) => losses.record_unknown(error),
+            }
+        }
+        None
+    }
+}
+
+/// Whether values of a type are looked up in words that stand elsewhere in the file.
+fn has_dictionary(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..) => true,
+        DataType::RunEndEncoded(_, inner)
+        | DataType::List(inner)
+        | DataType::LargeList(inner)
+        | DataType::ListView(inner)
+        | DataType::LargeListView(inner)
+        | DataType::FixedSizeList(inner, _)
+        | DataType::Map(inner, _) => has_dictionary(inner.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field.data_type())),
+        _ => false,
     }
 }
 
@@ -198,6 +315,11 @@ impl Iterator for Batches {
                 (Ok(None), _) => {}
                 (Err(error), OnDamage::Stop) => return Some(Err(error)),
                 (Err(error), OnDamage::Skip(losses)) => {
+                    let filled =
+                        losses.fills_cells().then(|| self.read_filled(&block, &rows, &wanted, losses));
+                    if let Some(batch) = filled.flatten() {
+                        return Some(Ok((rows.start, batch)));
+                    }
                     for lost in wanted.as_slice() {
                         losses.record(lost.clone(), None, &error);
                     }

@@ -1,10 +1,12 @@
 //! The footer, checked before anything relies on it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
-use pilaster_core::{Error, Limits, Result, SourceRef};
+use pilaster_core::{Error, Limits, Result, SourceRef, widen};
 
 use super::ParquetFile;
 use super::chunks::SourceChunks;
@@ -12,7 +14,7 @@ use crate::foreign::guard::guarded;
 
 /// Length of the footer's length and the magic after it.
 const TAIL_BYTES: u64 = 8;
-const MAGIC: &[u8] = b"PAR1";
+pub(super) const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
 
 /// Reads and checks the footer.
@@ -46,6 +48,9 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
             (arrow, Some(problem))
         }
     };
+    let own = Arc::clone(arrow.schema());
+    let arrow = widened(arrow);
+    let supplied_schema = (own != *arrow.schema()).then(|| Arc::clone(arrow.schema()));
     let mut groups = Vec::with_capacity(arrow.metadata().num_row_groups());
     let mut next_row = 0u64;
     for group in arrow.metadata().row_groups() {
@@ -60,7 +65,32 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
         groups.push(next_row..end);
         next_row = end;
     }
-    Ok(ParquetFile { source, arrow, groups, page_index_problem, footer_bytes })
+    Ok(ParquetFile { source, arrow, supplied_schema, groups, page_index_problem, footer_bytes })
+}
+
+/// The same file, decoded at once to the types in which values leave, as far as the `parquet` crate can: a file may carry an Arrow
+/// schema of its writer with others, some of which it cannot decode at all.
+fn widened(arrow: ArrowReaderMetadata) -> ArrowReaderMetadata {
+    let own = Arc::clone(arrow.schema());
+    let wide = widen::schema(&own);
+    if Arc::ptr_eq(&own, &wide) {
+        return arrow;
+    }
+    let mut best = arrow;
+    for (index, field) in wide.fields().iter().enumerate() {
+        let mut fields = best.schema().fields().to_vec();
+        match fields.get_mut(index) {
+            Some(known) if *known != *field => *known = Arc::clone(field),
+            _ => continue,
+        }
+        let schema = Schema::new_with_metadata(fields, own.metadata().clone());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+        let metadata = Arc::clone(best.metadata());
+        if let Ok(better) = guarded(|| ArrowReaderMetadata::try_new(metadata, options)) {
+            best = better;
+        }
+    }
+    best
 }
 
 /// What is wrong with the page index, if pages do not follow each other through the rows of their group.

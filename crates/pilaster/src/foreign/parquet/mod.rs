@@ -4,6 +4,7 @@
 
 mod chunks;
 mod describe;
+mod mended;
 mod metadata;
 mod page_walk;
 mod scan;
@@ -24,12 +25,15 @@ use pilaster_core::{
 
 use crate::open::OpenOptions;
 use chunks::SourceChunks;
+use mended::Mended;
 
 /// What all scans of one file share.
 #[derive(Debug)]
 struct ParquetFile {
     source: SourceRef,
     arrow: ArrowReaderMetadata,
+    /// The schema to decode to, if it is not the one that the file asks for.
+    supplied_schema: Option<SchemaRef>,
     /// Row positions of each row group.
     groups: Vec<Range<u64>>,
     /// Why the page index could not be used, if it is there and damaged.
@@ -75,13 +79,22 @@ pub struct ParquetDataset {
 }
 
 impl ParquetDataset {
-    /// Reads the footer, and the page index if there is one.
+    /// Reads the footer, and the page index if there is one. With recovery, metadata to which the last bytes no longer lead is looked
+    /// for.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`] if the footer is damaged, [`pilaster_core::ErrorKind::LimitExceeded`] if
     /// it is larger than the limits allow.
     pub fn open(source: SourceRef, options: &OpenOptions) -> Result<Self> {
-        Ok(Self { file: Arc::new(metadata::load(source, options.limits())?) })
+        let limits = options.limits();
+        let file = match metadata::load(Arc::clone(&source), limits) {
+            Err(error) if options.recovers() && error.is_damage() => match Mended::find(source, limits)? {
+                Some(mended) => metadata::load(Arc::new(mended), limits).map_err(|_| error)?,
+                None => return Err(error),
+            },
+            loaded => loaded?,
+        };
+        Ok(Self { file: Arc::new(file) })
     }
 
     /// What the footer says, as the `parquet` crate gives it.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
+use arrow_array::{
+    ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array, new_null_array,
+};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{
     ArrowPredicate, ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -14,12 +16,12 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, RowNumber};
 use pilaster_core::dataset::column_index;
-use pilaster_core::{Error, OnDamage, Predicate, Result, RowRanges, ScanRequest, Split};
+use pilaster_core::{Error, ErrorKind, OnDamage, Predicate, Result, RowRanges, ScanRequest, Split};
 
 use super::chunks::{SourceChunks, lock};
 use super::{ParquetFile, metadata, zones};
 use crate::foreign::guard::guarded;
-use crate::stream::needed_columns;
+use pilaster_core::stream::needed_columns;
 
 /// Name of the row number column inside; no other column is looked up by name, so it cannot clash.
 const ROW_NUMBER: &str = "pilaster row number";
@@ -45,6 +47,8 @@ struct Stretch {
     rows: RowRanges,
     /// Whether damage in it loses it: it has been cut as small as it gets.
     is_smallest: bool,
+    /// Columns that are null in it, because they cannot be read, ascending.
+    filled: Vec<usize>,
 }
 
 /// One part of a conjunction, evaluated on its own columns.
@@ -89,7 +93,7 @@ impl ParquetScan {
         for (group, (rows, may)) in file.groups.iter().zip(may_match).enumerate() {
             let rows = wanted.intersect(&RowRanges::one(rows.clone()));
             if may && !rows.is_empty() {
-                todo.push_back(Stretch { group, rows, is_smallest: false });
+                todo.push_back(Stretch { group, rows, is_smallest: false, filled: Vec::new() });
             }
         }
         let projected = request.projected(&full_schema)?;
@@ -140,13 +144,15 @@ impl ParquetScan {
                     self.chunks.clear();
                 }
                 Ok(Some(batch)) => {
-                    let numbers = row_numbers(&batch, self.read_columns.len());
+                    let width = self.read_columns.len().saturating_sub(stretch.filled.len());
+                    let numbers = row_numbers(&batch, width);
+                    let filled = stretch.filled.clone();
                     if let Some(last) = numbers.as_ref().and_then(|numbers| numbers.values().last()) {
                         let rest = last.saturating_add(1)..u64::MAX;
                         stretch.rows = stretch.rows.intersect(&RowRanges::one(rest));
                     }
                     if batch.num_rows() > 0 {
-                        return self.finish(&batch, numbers).map(Some);
+                        return self.finish(&batch, numbers, &filled).map(Some);
                     }
                 }
                 Err(error) => {
@@ -161,7 +167,9 @@ impl ParquetScan {
     }
 
     fn start(&self, stretch: &Stretch) -> Result<ParquetRecordBatchReader> {
-        self.start_columns(stretch, &self.read_columns, &self.filters)
+        let is_read = |column: &usize| !stretch.filled.contains(column);
+        let columns: Vec<usize> = self.read_columns.iter().copied().filter(is_read).collect();
+        self.start_columns(stretch, &columns, &self.filters)
     }
 
     fn start_columns(
@@ -210,15 +218,29 @@ impl ParquetScan {
         })))
     }
 
-    /// Orders the columns as asked and adds row numbers.
-    fn finish(&mut self, batch: &RecordBatch, numbers: Option<UInt64Array>) -> Result<RecordBatch> {
+    /// Orders the columns as asked and adds row numbers, and nulls for what could not be read.
+    fn finish(
+        &mut self,
+        batch: &RecordBatch,
+        numbers: Option<UInt64Array>,
+        filled: &[usize],
+    ) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(rows as u64));
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.projection.len().saturating_add(1));
-        for &column in &self.projection {
-            let column = batch.columns().get(column);
-            columns.push(Arc::clone(column.ok_or_else(|| Error::invalid("a row group without a column"))?));
+        let mut found = batch.columns().iter();
+        let mut read: Vec<ArrayRef> = Vec::with_capacity(self.read_columns.len());
+        for column in &self.read_columns {
+            let field = self.file.arrow.schema().fields().get(*column);
+            read.push(match field.filter(|_| filled.contains(column)) {
+                Some(field) => new_null_array(field.data_type(), rows),
+                None => {
+                    let column = found.next();
+                    Arc::clone(column.ok_or_else(|| Error::internal("a row group without a column"))?)
+                }
+            });
         }
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.projection.len().saturating_add(1));
+        columns.extend(self.projection.iter().filter_map(|&column| read.get(column).cloned()));
         if let (true, Some(numbers)) = (self.with_row_numbers, numbers) {
             columns.push(Arc::new(numbers));
         }
@@ -230,42 +252,65 @@ impl ParquetScan {
     fn meet_damage(&mut self, stretch: Stretch, error: Error) -> Result<()> {
         self.chunks.clear();
         let OnDamage::Skip(losses) = &self.on_damage else { return Err(error) };
-        if matches!(error.kind(), pilaster_core::ErrorKind::InvalidInput(_)) {
+        if matches!(error.kind(), ErrorKind::InvalidInput(_) | ErrorKind::Internal(_)) {
             return Err(error);
         }
         if !stretch.is_smallest {
             for rows in self.cut(&stretch).into_iter().rev() {
-                self.todo.push_front(Stretch { group: stretch.group, rows, is_smallest: true });
+                let filled = stretch.filled.clone();
+                self.todo.push_front(Stretch { group: stretch.group, rows, is_smallest: true, filled });
             }
             return Ok(());
         }
         let guilty = self.guilty_columns(&stretch);
+        let fields = self.file.arrow.schema().fields();
+        let name = |column: &usize| fields.get(*column).map(|field| field.name().as_str());
         for rows in stretch.rows.as_slice() {
             if guilty.is_empty() {
                 losses.record(rows.clone(), None, &error);
             }
             for (column, error) in &guilty {
-                losses.record(rows.clone(), Some(column), error);
+                losses.record(rows.clone(), name(column), error);
+            }
+        }
+        if losses.fills_cells()
+            && !guilty.is_empty()
+            && guilty.iter().all(|(column, _)| self.may_fill(*column))
+        {
+            let mut filled =
+                [stretch.filled, guilty.into_iter().map(|(column, _)| column).collect()].concat();
+            filled.sort_unstable();
+            // Of a row of which nothing is left nobody knows that it was there.
+            if filled.len() < self.read_columns.len() {
+                let Stretch { group, rows, .. } = stretch;
+                self.todo.push_front(Stretch { group, rows, is_smallest: true, filled });
             }
         }
         Ok(())
     }
 
-    /// The columns that do not decode in a stretch by themselves.
-    fn guilty_columns(&self, stretch: &Stretch) -> Vec<(String, Error)> {
-        let schema = self.file.arrow.schema();
+    /// Whether null may stand for cells of a column: it may be null, and is not compared.
+    fn may_fill(&self, column: usize) -> bool {
+        let is_nullable =
+            self.file.arrow.schema().fields().get(column).is_some_and(|field| field.is_nullable());
+        is_nullable && !self.filters.iter().any(|filter| filter.columns.contains(&column))
+    }
+
+    /// The columns that do not decode in a stretch by themselves, but for those that are filled already.
+    fn guilty_columns(&self, stretch: &Stretch) -> Vec<(usize, Error)> {
         let mut columns: Vec<usize> = self.read_columns.clone();
         columns.extend(self.filters.iter().flat_map(|filter| &filter.columns));
         columns.sort_unstable();
         columns.dedup();
+        columns.retain(|column| !stretch.filled.contains(column));
         let mut guilty = Vec::new();
         for column in columns {
             let read = self.start_columns(stretch, &[column], &[]).and_then(|mut reader| {
                 guarded(|| reader.try_for_each(|batch| batch.map(drop)))
                     .map_err(|error| self.file.group_error(stretch.group, &self.chunks, error))
             });
-            if let (Err(error), Some(field)) = (read, schema.fields().get(column)) {
-                guilty.push((field.name().clone(), error));
+            if let Err(error) = read {
+                guilty.push((column, error));
             }
         }
         guilty
@@ -333,7 +378,12 @@ fn needed_chunks(file: &ParquetFile, columns: &[usize]) -> Vec<Range<u64>> {
 fn with_row_numbers(file: &ParquetFile) -> Result<ArrowReaderMetadata> {
     let field = Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber);
     let metadata = Arc::clone(file.arrow.metadata());
-    ArrowReaderOptions::new()
+    let options = ArrowReaderOptions::new();
+    let options = match &file.supplied_schema {
+        Some(schema) => options.with_schema(Arc::clone(schema)),
+        None => options,
+    };
+    options
         .with_virtual_columns(vec![Arc::new(field)])
         .and_then(|options| ArrowReaderMetadata::try_new(metadata, options))
         .map_err(|error| {

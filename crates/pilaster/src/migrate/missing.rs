@@ -1,0 +1,56 @@
+//! What a migration has noted as written and is not in its folder, and what it has not written yet.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use pilaster_core::{Absence, Error, Limits, Result};
+
+use super::journal::Noted;
+
+/// The parts of a migrated table that are not here; none of a folder that no migration has written.
+///
+/// # Errors
+/// [`pilaster_core::ErrorKind::Io`] if nobody can tell.
+pub(crate) fn missing_parts(folder: &Path, limits: &Limits) -> Result<Vec<Absence>> {
+    let here: Arc<str> = Arc::from(folder.display().to_string());
+    let noted = match Noted::read(folder, limits) {
+        Ok(Some(noted)) => noted,
+        Ok(None) => return Ok(Vec::new()),
+        Err(error) if error.is_damage() => {
+            let what = format!("which files there must be is not known: {error}");
+            return Ok(vec![Absence { path: here, what, rows: None }]);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut missing = Vec::new();
+    for (path, finished) in noted.files.values() {
+        let path = folder.join(path);
+        match fs::symlink_metadata(&path) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                let what = "a file that the migration into this folder has written is not here".to_string();
+                let path = Arc::from(path.display().to_string());
+                missing.push(Absence { path, what, rows: Some(finished.rows) });
+            }
+            Err(error) => return Err(Error::from(error).at(&path.display().to_string(), 0, "")),
+        }
+    }
+    let is_finished = match noted.identity.pieces() {
+        Some(pieces) => (0..pieces).all(|number| noted.files.contains_key(&number)),
+        None => {
+            let numbers = noted.files.keys().copied().zip(0..).all(|(number, expected)| number == expected);
+            numbers && noted.files.last_key_value().is_some_and(|(_, (_, last))| last.next.is_none())
+        }
+    };
+    if !is_finished {
+        let written = noted.files.values().map(|(_, finished)| finished.rows).fold(0, u64::saturating_add);
+        let loses = noted.files.values().any(|(_, finished)| !finished.losses.is_empty());
+        let left = noted.identity.rows().filter(|_| !loses).map(|rows| rows.saturating_sub(written));
+        let what =
+            "the migration into this folder is not finished: the same call goes on with it".to_string();
+        missing.push(Absence { path: here, what, rows: left });
+    }
+    Ok(missing)
+}

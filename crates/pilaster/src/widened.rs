@@ -1,0 +1,127 @@
+//! A dataset whose columns leave as types that engines compute with rightly: see [`pilaster_core::widen`].
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::{
+    Absence, BatchReader, Dataset, DatasetRef, Finding, Limits, Partition, Predicate, Progress, Result, Scan,
+    ScanRequest, Split, VerifyDepth, VerifyReport, fitting, widen,
+};
+
+use crate::adapted::AdaptedDataset;
+
+/// Casts what an inner dataset gives to the types that may leave.
+#[derive(Debug)]
+pub(crate) struct WidenedDataset {
+    inner: DatasetRef,
+    schema: SchemaRef,
+}
+
+impl WidenedDataset {
+    /// `inner`, with its columns in the types in which they leave; itself if they have those.
+    pub(crate) fn around(inner: DatasetRef) -> DatasetRef {
+        let narrow = inner.schema();
+        let schema = widen::schema(&narrow);
+        if Arc::ptr_eq(&schema, &narrow) { inner } else { Arc::new(Self { inner, schema }) }
+    }
+
+    /// Bounds in the types of the columns; those that cannot be told in them are not known.
+    fn adapt(&self, known: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+        let wide = |bound: Option<arrow_array::ArrayRef>, field: &arrow_schema::Field| {
+            bound.and_then(|bound| widen::array(&bound, field.data_type()).ok())
+        };
+        let columns = known.into_iter().zip(self.schema.fields());
+        columns
+            .map(|(known, field)| ColumnStatistics {
+                min: wide(known.min.clone(), field),
+                max: wide(known.max.clone(), field),
+                ..known
+            })
+            .collect()
+    }
+}
+
+impl Dataset for WidenedDataset {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn row_count(&self) -> Option<u64> {
+        self.inner.row_count()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.inner.size_bytes()
+    }
+
+    fn splits(&self) -> Result<Vec<Split>> {
+        self.inner.splits()
+    }
+
+    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
+        predicate.bind(&self.schema)?;
+        match predicate.bind(&self.inner.schema()) {
+            Ok(_) => self.inner.splits_for(predicate),
+            Err(_) => Ok((0..self.splits()?.len()).collect()),
+        }
+    }
+
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        self.inner.partitions()
+    }
+
+    fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    /// The predicate is the inner dataset's, where it can compare values of the narrow type: that means the same.
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        if request.predicate.as_ref().is_some_and(|predicate| predicate.bind(&self.inner.schema()).is_err()) {
+            return AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?.read(request);
+        }
+        let output = request.output_schema(&self.schema)?;
+        // Dictionaries that leave as their values write them out.
+        let reader = fitting::batches(self.inner.read(request)?, &Limits::default());
+        let schema = Arc::clone(&output);
+        let batches = reader.map(move |batch| widen::batch(&batch?, &schema).map_err(ArrowError::from));
+        Ok(Box::new(RecordBatchIterator::new(batches, output)) as Box<dyn RecordBatchReader + Send>)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.inner.findings()
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        self.inner.absences()
+    }
+
+    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
+        self.inner.verify(depth, progress)
+    }
+
+    fn describe(&self) -> Result<Node> {
+        self.inner.describe()
+    }
+
+    fn pages(&self) -> Result<Vec<Page>> {
+        self.inner.pages()
+    }
+
+    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
+        Ok(self.adapt(self.inner.column_statistics()?))
+    }
+
+    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
+        Ok(self.adapt(self.inner.column_statistics_with_sizes()?))
+    }
+}
