@@ -15,6 +15,20 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::from_datafusion;
 use crate::session::{SqlContext, SqlOptions};
 
+/// Planning walks expressions by recursion. Of a stack only what is used takes memory.
+const STACK: usize = 256 << 20;
+
+/// Does work that walks expressions, on a thread that has room for it.
+pub(crate) fn on_wide_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work)?;
+        match thread.join() {
+            Ok(done) => Ok(done),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
 /// A [`SqlContext`] with its own threads. Not for use inside an async runtime.
 #[derive(Debug)]
 pub struct SqlSession {
@@ -28,7 +42,7 @@ impl SqlSession {
     /// # Errors
     /// If no thread can be started.
     pub fn new(options: SqlOptions) -> Result<Self> {
-        let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
+        let runtime = Arc::new(Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build()?);
         Ok(Self { context: SqlContext::new(options), runtime })
     }
 
@@ -50,7 +64,7 @@ impl SqlSession {
     /// # Errors
     /// As [`SqlContext::sql`].
     pub fn sql(&self, text: &str) -> Result<BatchReader> {
-        let stream = self.runtime.block_on(self.context.sql(text))?;
+        let stream = on_wide_stack(|| self.runtime.block_on(self.context.sql(text)))??;
         Ok(self.reader(stream))
     }
 
@@ -59,7 +73,7 @@ impl SqlSession {
     /// # Errors
     /// As [`SqlContext::execute`].
     pub fn execute(&self, statement: Statement) -> Result<BatchReader> {
-        let stream = self.runtime.block_on(self.context.execute(statement))?;
+        let stream = on_wide_stack(|| self.runtime.block_on(self.context.execute(statement)))??;
         Ok(self.reader(stream))
     }
 

@@ -1,16 +1,20 @@
 //! `FROM 'path'`: names that are paths become tables.
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory, UrlTableFactory};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::CreateExternalTable;
-use pilaster_core::Error;
+use futures::FutureExt;
+use pilaster_core::{Error, widen};
 
 use crate::error::to_datafusion;
+use crate::irregular;
 use crate::open::TableCache;
 use crate::table::PilasterTable;
 
@@ -33,9 +37,10 @@ impl UrlTableFactory for PathTables {
         if !looks_like_a_path(name) {
             return Ok(None);
         }
-        // A Parquet file that DataFusion cannot open is opened by us too: for the error that says where it is damaged.
+        // A Parquet file that DataFusion cannot open, or panics over, is opened by us too: for the error that says where it is damaged.
         if is_local_parquet(name)
-            && let Ok(Some(table)) = self.listing.try_new(name).await
+            && let Ok(Ok(Some(table))) = AssertUnwindSafe(self.listing.try_new(name)).catch_unwind().await
+            && leaves_as_it_is(&table.schema())
         {
             return Ok(Some(table));
         }
@@ -79,11 +84,21 @@ async fn open_in_background(cache: &Arc<TableCache>, address: &str) -> Result<Ar
 }
 
 /// A misspelt table name should be reported as such and not as a missing file.
-fn looks_like_a_path(name: &str) -> bool {
+pub(crate) fn looks_like_a_path(name: &str) -> bool {
     name.contains(['/', '\\', '.', '*', '?', '#', ':']) || Path::new(name).exists()
 }
 
+/// Whether DataFusion computes rightly with all types of a file. Those of others are opened by us, in types that it does.
+fn leaves_as_it_is(schema: &SchemaRef) -> bool {
+    Arc::ptr_eq(&widen::schema(schema), schema)
+}
+
+/// Whether this is a Parquet file of this machine, or a pattern for several. A folder is opened by us, whatever its name: it may hold
+/// partitions; and so is a pipe, for which DataFusion would wait.
 fn is_local_parquet(name: &str) -> bool {
-    pilaster::local_path(name)
-        .is_some_and(|path| path.extension().is_some_and(|extension| extension == "parquet"))
+    pilaster::local_path(name).is_some_and(|path| {
+        path.extension().is_some_and(|extension| extension == "parquet")
+            && (path.is_file() || !path.exists())
+            && irregular::check(name).is_ok()
+    })
 }

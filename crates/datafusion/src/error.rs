@@ -7,7 +7,11 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
+use datafusion::sql::sqlparser::parser::ParserError;
 use pilaster_core::{Error, ErrorKind};
+
+use crate::parquet_damage::panic_of_task;
+use crate::rules::depth::TOO_DEEP;
 
 /// Our error as DataFusion carries it.
 pub fn to_datafusion(error: Error) -> DataFusionError {
@@ -77,7 +81,7 @@ fn take(error: DataFusionError) -> Result<Error, DataFusionError> {
 
 /// Our error found by reference only: the same once more.
 fn copy_of(error: DataFusionError) -> Result<Error, DataFusionError> {
-    find(&error).map(Error::again).ok_or(error)
+    find(&error).cloned().ok_or(error)
 }
 
 fn kind_of(error: &DataFusionError) -> ErrorKind {
@@ -85,6 +89,9 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
         DataFusionError::IoError(io) => ErrorKind::Io(std::io::Error::new(io.kind(), io.to_string())),
         // The object store names the path first; what it wraps says why.
         DataFusionError::ObjectStore(store) => ErrorKind::InvalidInput(one_line(&store.to_string())),
+        DataFusionError::SQL(parser, _) if matches!(parser.as_ref(), ParserError::RecursionLimitExceeded) => {
+            ErrorKind::InvalidInput(TOO_DEEP.to_string())
+        }
         DataFusionError::SQL(parser, _) => {
             let text = parser.to_string();
             let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
@@ -111,11 +118,19 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
             // Names are only given in full when the user did.
             ErrorKind::InvalidInput(one_line(&message.replace("'datafusion.public.", "'")))
         }
+        DataFusionError::ResourcesExhausted(message) => ErrorKind::InvalidInput(format!(
+            "the query needs more memory than it was given: {}",
+            one_line(message)
+        )),
         DataFusionError::Collection(errors) => match errors.first() {
             Some(first) => kind_of(first),
-            None => ErrorKind::InvalidInput("an error without words".to_string()),
+            None => ErrorKind::Internal("an error without words".to_string()),
         },
-        root => ErrorKind::InvalidInput(one_line(&root.message())),
+        // DataFusion's reader of Parquet panics over some damaged files.
+        root => match panic_of_task(error) {
+            Some(found) => unsound_parquet(&found),
+            None => ErrorKind::InvalidInput(one_line(&root.message())),
+        },
     }
 }
 

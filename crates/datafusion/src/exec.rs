@@ -23,6 +23,7 @@ use pilaster_core::{DatasetRef, ScanRequest};
 use tokio::sync::mpsc::Sender;
 
 use crate::error::to_datafusion;
+use crate::hidden::cleared;
 
 /// Batches decoded ahead of the consumer, per partition.
 const BATCHES_AHEAD: usize = 2;
@@ -219,10 +220,10 @@ impl PartitionTask {
     }
 
     /// The batch under the planned schema. A dataset that breaks its word about types is refused here, by name,
-    /// before it can confuse an operator above.
+    /// before it can confuse an operator above, and what a null hides is null for all of them.
     fn conform(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let columns = batch.columns().to_vec();
+        let columns = batch.columns().iter().map(cleared).collect::<Result<_, _>>()?;
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 }

@@ -21,11 +21,14 @@ use datafusion::prelude::SessionConfig;
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, DatasetRef, Error, Finding, Partition, Predicate, Progress, Result, Scan,
+    Absence, BatchReader, Dataset, DatasetRef, Error, Finding, Partition, Predicate, Progress, Result, Scan,
     ScanRequest, Split, VerifyDepth, VerifyReport,
 };
 
+use crate::blocking::on_wide_stack;
 use crate::error::from_datafusion;
+use crate::hidden::cleared_batch;
+use crate::rules;
 use crate::translate::translate;
 
 /// A condition: the part a scan applies itself, and the rest that DataFusion evaluates on what the scan gives.
@@ -41,6 +44,11 @@ impl RowFilter {
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the text is no condition on columns of `schema`.
     pub fn parse(text: &str, schema: &SchemaRef) -> Result<Self> {
+        rules::depth::check(text)?;
+        on_wide_stack(|| Self::parse_here(text, schema))?
+    }
+
+    fn parse_here(text: &str, schema: &SchemaRef) -> Result<Self> {
         let expr = parse_condition(text, schema)?;
         let (mut predicates, mut rest) = (Vec::new(), Vec::new());
         for part in split_conjunction_owned(expr) {
@@ -85,17 +93,24 @@ pub(crate) fn all_of(mut predicates: Vec<Predicate>) -> Option<Predicate> {
 fn parse_condition(text: &str, schema: &SchemaRef) -> Result<Expr> {
     let parse = || -> DataFusionResult<Result<Expr>> {
         let config = SessionConfig::new().set_bool("datafusion.sql_parser.enable_ident_normalization", false);
-        let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+        let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+        rules::register_for_conditions(&mut state)?;
         let columns = Arc::new(DFSchema::try_from(Arc::clone(schema))?);
         let dialect = state.config().options().sql_parser.dialect;
-        let parsed = state.sql_to_expr_with_alias(text, &dialect)?;
+        let mut parsed = state.sql_to_expr_with_alias(text, &dialect)?;
         if let Some(word) = &parsed.alias {
             return Ok(Err(Error::invalid(format!("sql: unexpected \"{word}\" after a condition"))));
         }
+        if let Err(error) = rules::limits::check(&parsed.expr) {
+            return Ok(Err(error));
+        }
+        rules::depth::flatten(&mut parsed.expr);
+        rules::digits::keep(&mut parsed.expr);
         let expr = state.create_logical_expr_from_sql_expr(parsed, &columns)?;
+        let expr = rules::with_typed_literals(expr, &columns)?;
         let context = SimplifyContext::builder().with_schema(Arc::clone(&columns)).build();
         let simplifier = ExprSimplifier::new(context);
-        let expr = simplifier.coerce(expr, &columns)?;
+        let expr = rules::with_checks(simplifier.coerce(expr, &columns)?, &columns)?;
         let data_type = expr.get_type(&columns)?;
         if !matches!(data_type, DataType::Boolean | DataType::Null) {
             return Ok(Err(Error::invalid(format!(
@@ -145,6 +160,10 @@ impl Dataset for FilteredDataset {
 
     fn findings(&self) -> Vec<Finding> {
         self.inner.findings()
+    }
+
+    fn absences(&self) -> Vec<Absence> {
+        self.inner.absences()
     }
 
     fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
@@ -243,11 +262,11 @@ impl FilteredReader {
     fn filter(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let matches = self
             .condition
-            .evaluate(batch)
+            .evaluate(&cleared_batch(batch)?)
             .and_then(|value| value.into_array(batch.num_rows()))
             .map_err(from_datafusion)?;
         let matches =
-            matches.as_boolean_opt().ok_or_else(|| Error::invalid("a condition without truth values"))?;
+            matches.as_boolean_opt().ok_or_else(|| Error::internal("a condition without truth values"))?;
         let kept = filter_record_batch(batch, matches)?;
         let rows = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(kept.num_rows());
         self.remaining = self.remaining.saturating_sub(rows as u64);

@@ -7,7 +7,7 @@
 //! | [`mod@translate`] | DataFusion expressions as [`Predicate`](pilaster_core::Predicate)s |
 //! | [`session`] | a session: paths as tables, table functions, SQL in, batches out |
 //! | [`blocking`] | the same for callers that do not use async |
-//! | [`open`] | tables opened by a session, each once |
+//! | `open` | tables opened by a session, each once |
 //! | [`describe`] | what files say of themselves, as tables |
 //! | [`filter`] | a condition in SQL's words on any dataset |
 //! | [`error`] | our errors on their way through DataFusion and back |
@@ -55,10 +55,16 @@ pub mod error;
 pub mod exec;
 pub mod filter;
 mod functions;
-pub mod open;
+mod hidden;
+mod irregular;
+pub mod memory;
+mod open;
 mod parquet_damage;
+mod partition_text;
 mod partitions;
+mod rules;
 pub mod session;
+mod staged_copy;
 mod statistics;
 pub mod table;
 pub mod translate;

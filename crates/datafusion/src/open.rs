@@ -94,6 +94,11 @@ impl Address {
     }
 }
 
+/// The path of an address that may name a table in it.
+pub(crate) fn path_of_address(address: &str) -> String {
+    Address::parse(address).path
+}
+
 fn fingerprint(path: &str) -> Fingerprint {
     let mut hasher = DefaultHasher::new();
     let Some(path) = pilaster::local_path(path) else { return 0 };

@@ -3,7 +3,10 @@
 //! Where a query fails so, our own reader goes over its files until it meets damage: first the columns that the query gives, then all.
 //! That takes as long as reading them, and is worth it: a name and a byte are what the user needs next.
 
+use std::any::Any;
 use std::collections::BTreeSet;
+use std::error::Error as StdError;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -11,13 +14,48 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::datasource::physical_plan::ParquetSource;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::DataFusionError;
+use datafusion::parquet::errors::ParquetError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use futures::StreamExt;
 use pilaster::OpenOptions;
 use pilaster_core::Error;
+use tokio::task::JoinError;
 
 use crate::error::{root_cause, to_datafusion};
+
+/// The same rows; if who makes them panics, which DataFusion's reader does over some damaged files, an error.
+pub(crate) fn without_panics(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let schema = stream.schema();
+    let caught = AssertUnwindSafe(stream).catch_unwind();
+    let rows = caught.map(|batch| batch.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))));
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
+
+/// What a panic of DataFusion's reader says as an error.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> DataFusionError {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    DataFusionError::from(ParquetError::General(text.unwrap_or_else(|| "damage".to_string())))
+}
+
+/// What the panic of a task that DataFusion started says: it has become an error already, in words of its own.
+pub(crate) fn panic_of_task(error: &DataFusionError) -> Option<String> {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = next {
+        let shared = error.downcast_ref::<Arc<JoinError>>().map(AsRef::as_ref);
+        if let Some(task) = shared.or_else(|| error.downcast_ref::<JoinError>()) {
+            let text = task.to_string();
+            let words = text.split_once("panicked with message ").map(|(_, words)| words.trim_matches('"'));
+            return task.is_panic().then(|| words.unwrap_or("damage").to_string());
+        }
+        next = match error.downcast_ref::<Arc<DataFusionError>>() {
+            Some(shared) => Some(shared.as_ref()),
+            None => error.source(),
+        };
+    }
+    None
+}
 
 /// The same rows; if they break off because a Parquet file of `plan` is damaged, with the place.
 pub(crate) fn with_place(
@@ -45,7 +83,7 @@ fn is_parquet_damage(error: &DataFusionError) -> bool {
         && match error.find_root() {
             DataFusionError::ParquetError(_) => true,
             DataFusionError::ArrowError(error, _) => matches!(error.as_ref(), ArrowError::ParquetError(_)),
-            _ => false,
+            _ => panic_of_task(error).is_some(),
         }
 }
 

@@ -1,5 +1,7 @@
 //! A session: SQL in, batches out.
 
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
@@ -17,15 +19,20 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{CopyToSource, DFParser, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, TokenizerError};
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use pilaster::OpenOptions;
 use pilaster_core::{DatasetRef, Result};
 
-use crate::catalog::{PathTables, PilasterTableFactory};
+use crate::blocking::on_wide_stack;
+use crate::catalog::{PathTables, PilasterTableFactory, looks_like_a_path};
 use crate::error::from_datafusion;
 use crate::functions;
-use crate::open::{Opener, TableCache};
-use crate::parquet_damage::with_place;
+use crate::irregular;
+use crate::memory::Memory;
+use crate::open::{Opener, TableCache, path_of_address};
+use crate::parquet_damage::{panicked, with_place, without_panics};
+use crate::partition_text;
+use crate::rules;
 use crate::table::PilasterTable;
 
 /// How a session works.
@@ -34,11 +41,12 @@ pub struct SqlOptions {
     opener: Arc<dyn Opener>,
     threads: Option<usize>,
     batch_size: Option<usize>,
+    memory: Option<Memory>,
 }
 
 impl Default for SqlOptions {
     fn default() -> Self {
-        Self { opener: Arc::new(OpenOptions::default()), threads: None, batch_size: None }
+        Self { opener: Arc::new(OpenOptions::default()), threads: None, batch_size: None, memory: None }
     }
 }
 
@@ -55,6 +63,17 @@ impl SqlOptions {
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
+    }
+
+    /// How much memory the queries of a session may take together for sorting, grouping, joining and counting; without bound unless
+    /// set. Sorts and groups that need more go through files in `folder`, joins that need more are an error. What reading and writing
+    /// take comes on top.
+    ///
+    /// # Errors
+    /// If `folder` cannot be used.
+    pub fn with_memory(mut self, bytes: usize, folder: impl Into<PathBuf>) -> Result<Self> {
+        self.memory = Some(Memory::new(bytes, folder.into())?);
+        Ok(self)
     }
 
     /// Rows per batch; [`pilaster_core::dataset::DEFAULT_BATCH_SIZE`] unless set.
@@ -84,17 +103,25 @@ impl SqlContext {
             .with_batch_size(batch_size)
             .with_information_schema(true)
             // Dealing batches around would mix up the rows of a filtered table; splits keep the threads busy.
-            .with_round_robin_repartition(false);
+            .with_round_robin_repartition(false)
+            // It takes what several readers of Parquet have seen of `max(a)` for the bounds of `min(b)`, and leaves out the rows that
+            // are neither: https://github.com/apache/datafusion/issues/25147.
+            .set_bool("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", false)
+            // Plans differ in whether they know that a column holds no null; queries with two aggregates of one FILTER fail over it.
+            .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true);
         if let Some(threads) = options.threads {
             config = config.with_target_partitions(threads);
+        }
+        let mut builder = SessionStateBuilder::new();
+        if let Some(memory) = &options.memory {
+            config = memory.configured(config);
+            builder = builder.with_runtime_env(memory.runtime());
         }
         let cache = Arc::new(TableCache::new(options.opener));
         let listing = Arc::new(DynamicListTableFactory::default());
         let paths: Arc<dyn UrlTableFactory> =
             Arc::new(PathTables::new(Arc::clone(&cache), Arc::clone(&listing)));
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_default_features()
+        let state = rules::add_rules(builder.with_config(config).with_default_features())
             .with_table_factory(
                 "PILASTER".to_string(),
                 Arc::new(PilasterTableFactory::new(Arc::clone(&cache))),
@@ -108,6 +135,8 @@ impl SqlContext {
         let context = SessionContext::new_with_state(state);
         listing.session_store().with_state(context.state_weak_ref());
         functions::register(&context, &cache);
+        partition_text::register(&context);
+        rules::register(&context);
         Self { context }
     }
 
@@ -127,6 +156,17 @@ impl SqlContext {
             .map_err(from_datafusion)
     }
 
+    /// The files, folders and globs of this machine that a statement names as tables.
+    ///
+    /// # Errors
+    /// If its tables cannot be told.
+    pub fn paths_in(&self, statement: &Statement) -> Result<Vec<String>> {
+        let named = self.context.state().resolve_table_references(statement).map_err(from_datafusion)?;
+        let addresses = named.iter().map(TableReference::table).filter(|name| looks_like_a_path(name));
+        let paths = addresses.map(path_of_address);
+        Ok(paths.filter(|path| pilaster::local_path(path).is_some()).collect())
+    }
+
     /// Runs one statement.
     ///
     /// A query without `ORDER BY` that only selects, filters and computes gives rows in the order of the table.
@@ -134,17 +174,26 @@ impl SqlContext {
     /// # Errors
     /// If the text is no statement, or several, or cannot be planned. What reading meets comes out of the stream.
     pub async fn sql(&self, text: &str) -> Result<SendableRecordBatchStream> {
-        let plan = self.context.state().create_logical_plan(text).await.map_err(from_datafusion)?;
-        self.start(plan).await
+        rules::depth::check(text)?;
+        let state = self.context.state();
+        let dialect = state.config().options().sql_parser.dialect;
+        let parse = || state.sql_to_statement(text, &dialect).map_err(from_datafusion).and_then(prepared);
+        self.execute(on_wide_stack(parse)??).await
     }
 
     /// Runs one statement out of [`parse_statements`].
     ///
     /// # Errors
     /// As [`SqlContext::sql`].
-    pub async fn execute(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
-        let plan = self.context.state().statement_to_plan(statement).await.map_err(from_datafusion)?;
-        self.start(plan).await
+    pub async fn execute(&self, mut statement: Statement) -> Result<SendableRecordBatchStream> {
+        irregular::check_statement(&statement)?;
+        rules::digits::keep_in_statement(&mut statement);
+        let started = async {
+            let plan = self.context.state().statement_to_plan(statement).await.map_err(from_datafusion)?;
+            self.start(plan).await
+        };
+        let started = AssertUnwindSafe(started).catch_unwind().await;
+        started.unwrap_or_else(|panic| Err(from_datafusion(panicked(panic.as_ref()))))
     }
 
     async fn start(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
@@ -153,7 +202,7 @@ impl SqlContext {
         let plan = frame.create_physical_plan().await.map_err(from_datafusion)?;
         if plan.output_partitioning().partition_count() < 2 || are_entangled(plan.as_ref()) {
             let stream = execute_stream(Arc::clone(&plan), task).map_err(from_datafusion)?;
-            return Ok(with_place(stream, plan));
+            return Ok(with_place(without_panics(stream), plan));
         }
         // Every partition starts decoding now; their rows are given one partition after the other.
         let partitions = 0..plan.output_partitioning().partition_count();
@@ -163,7 +212,7 @@ impl SqlContext {
             .map_err(from_datafusion)?;
         let in_order = stream::iter(streams).flatten();
         let stream = Box::pin(RecordBatchStreamAdapter::new(plan.schema(), in_order));
-        Ok(with_place(stream, plan))
+        Ok(with_place(without_panics(stream), plan))
     }
 }
 
@@ -178,10 +227,23 @@ fn are_entangled(plan: &dyn ExecutionPlan) -> bool {
 /// The statements of a text, separated by `;`.
 ///
 /// # Errors
-/// If it is not SQL.
+/// If it is not SQL, or more of it than can be planned.
 pub fn parse_statements(text: &str) -> Result<Vec<Statement>> {
-    DFParser::parse_sql(text).map(Vec::from).map_err(from_datafusion)
+    rules::depth::check(text)?;
+    on_wide_stack(|| {
+        let statements = DFParser::parse_sql(text).map_err(from_datafusion)?;
+        statements.into_iter().map(prepared).collect()
+    })?
 }
+
+/// A statement as it is planned: its chains are flat, and it is not too large.
+fn prepared(mut statement: Statement) -> Result<Statement> {
+    rules::limits::check_statement(&statement)?;
+    rules::depth::flatten_statement(&mut statement);
+    Ok(statement)
+}
+
+pub use crate::staged_copy::StagedCopy;
 
 /// What a `COPY … TO 'file'` asks for.
 #[derive(Debug)]

@@ -10,6 +10,8 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Like, Operator};
 use pilaster_core::{CompareOp, Literal, Predicate};
 
+use crate::rules::floats;
+
 /// `expr` as a predicate on rows of `schema`; `None` if it cannot be said, or not with the same meaning.
 pub fn translate(expr: &Expr, schema: &Schema) -> Option<Predicate> {
     let predicate = translate_any(expr, schema)?;
@@ -42,10 +44,21 @@ fn translate_any(expr: &Expr, schema: &Schema) -> Option<Predicate> {
 
 fn translate_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Predicate> {
     let BinaryExpr { left, op, right } = binary;
-    let both = || Some(vec![translate_any(left, schema)?, translate_any(right, schema)?]);
     match op {
-        Operator::And => Some(Predicate::And(both()?)),
-        Operator::Or => Some(Predicate::Or(both()?)),
+        Operator::And => Some(match (translate_any(left, schema)?, translate_any(right, schema)?) {
+            (Predicate::And(mut parts), last) => {
+                parts.push(last);
+                Predicate::And(parts)
+            }
+            (first, last) => Predicate::And(vec![first, last]),
+        }),
+        Operator::Or => Some(match (translate_any(left, schema)?, translate_any(right, schema)?) {
+            (Predicate::Or(mut parts), last) => {
+                parts.push(last);
+                Predicate::Or(parts)
+            }
+            (first, last) => Predicate::Or(vec![first, last]),
+        }),
         _ => compare(left, *op, right, schema).or_else(|| compare(right, op.swap()?, left, schema)),
     }
 }
@@ -104,7 +117,7 @@ fn bare_column(expr: &Expr, schema: &Schema) -> Option<String> {
 
 /// A column, or a harmless cast of one, and the type its values are compared in.
 fn comparable_column(expr: &Expr, schema: &Schema) -> Option<(String, DataType)> {
-    match expr {
+    match floats::inside(expr) {
         Expr::Column(Column { name, .. }) => {
             let (_, field) = schema.column_with_name(name)?;
             Some((name.clone(), value_type(field.data_type()).clone()))
@@ -140,7 +153,8 @@ fn literal_of(expr: &Expr, data_type: &DataType) -> Option<Literal> {
     Some(Literal::from_array(array.as_ref(), 0))
 }
 
-fn scalar_of(expr: &Expr) -> Option<ScalarValue> {
+/// What a literal is worth, or a cast of one.
+pub(crate) fn scalar_of(expr: &Expr) -> Option<ScalarValue> {
     let scalar = match expr {
         Expr::Literal(scalar, _) => scalar.clone(),
         Expr::Cast(cast) => scalar_of(&cast.expr)?.cast_to(cast.field.data_type()).ok()?,
@@ -163,7 +177,9 @@ fn is_binary(data_type: &DataType) -> bool {
 
 /// Whether comparing after this cast is comparing before it: every value survives, in the same order.
 fn keeps_order_and_values(from: &DataType, to: &DataType) -> bool {
-    use DataType::{Decimal128, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    use DataType::{
+        Decimal128, Decimal256, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64,
+    };
     if from == to || is_text(from) && is_text(to) || is_binary(from) && is_binary(to) {
         return true;
     }
@@ -175,7 +191,11 @@ fn keeps_order_and_values(from: &DataType, to: &DataType) -> bool {
         | (UInt16, UInt32 | UInt64 | Int32 | Int64 | Float32 | Float64)
         | (UInt32, UInt64 | Int64 | Float64)
         | (Float32, Float64) => true,
-        (Decimal128(p, s), Decimal128(wide_p, wide_s)) => {
+        (from, Decimal128(precision, scale)) if from.is_integer() => {
+            // Integers of 64 bits have up to 20 digits.
+            i16::from(*precision).saturating_sub(i16::from(*scale)) >= 20
+        }
+        (Decimal128(p, s), Decimal128(wide_p, wide_s) | Decimal256(wide_p, wide_s)) => {
             let whole = |precision: u8, scale: i8| i16::from(precision).saturating_sub(i16::from(scale));
             wide_s >= s && whole(*wide_p, *wide_s) >= whole(*p, *s)
         }

@@ -108,7 +108,7 @@ async fn the_second_query_over_cfiles_reads_data_blocks_only() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("set");
     write_set(&folder);
-    let pages: Vec<_> = CFileSet::open(folder.to_str().unwrap(), CFileSetOptions::default())
+    let pages: Vec<_> = CFileSet::open(&folder, CFileSetOptions::default())
         .unwrap()
         .pages()
         .unwrap()

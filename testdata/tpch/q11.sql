@@ -1,0 +1,15 @@
+-- Important stock: NATION = GERMANY, FRACTION = 0.0001 / SF. The key of the part makes the order of the answer complete.
+SELECT ps_partkey, sum(ps_supplycost * ps_availqty) AS stock_value
+FROM partsupp, supplier, nation
+WHERE ps_suppkey = s_suppkey
+  AND s_nationkey = n_nationkey
+  AND n_name = 'GERMANY'
+GROUP BY ps_partkey
+HAVING sum(ps_supplycost * ps_availqty) > (
+  SELECT sum(ps_supplycost * ps_availqty) * {fraction}
+  FROM partsupp, supplier, nation
+  WHERE ps_suppkey = s_suppkey
+    AND s_nationkey = n_nationkey
+    AND n_name = 'GERMANY'
+)
+ORDER BY stock_value DESC, ps_partkey
