@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pilaster::carbondata::{CarbonOptions, OutsideFolders};
+use pilaster::carbondata::{Calendar, CarbonOptions, OutsideFolders};
 use pilaster::core::dataset::column_index;
 use pilaster::doris::{DorisOptions, is_tablet_schema, read_schema};
 use pilaster::kudu::{AssumedShape, KuduOptions, KuduStoreOptions, LogUse};
-use pilaster::redfile::{self, LostCells, RedfileOptions};
-use pilaster::{DatasetRef, Error, OpenOptions, Result, RowRanges, ScanRequest, schema_file};
+use pilaster::redfile::{self, RedfileOptions};
+use pilaster::text::printable;
+use pilaster::{
+    Dataset, DatasetRef, Error, LostCells, OpenOptions, Result, RowRanges, ScanRequest, schema_file,
+};
 use pilaster_datafusion::RowFilter;
 
 use crate::progress::Words;
@@ -84,6 +87,10 @@ pub(crate) struct OpenArgs {
     #[arg(long)]
     no_wal: bool,
 
+    /// Read a table of which parts are not here: the rest of it, and say on stderr what is missing. Without it that is an error
+    #[arg(long)]
+    partial: bool,
+
     /// Look for segments that a CarbonData table names by a path outside of its folder
     #[arg(long)]
     outside: bool,
@@ -91,6 +98,11 @@ pub(crate) struct OpenArgs {
     /// Where such a path lies now: --moved hdfs://server/added=/copy/added; may be given several times
     #[arg(long, value_name = "FROM=TO", value_parser = parse_moved)]
     moved: Vec<(String, String)>,
+
+    /// Give days and times of CarbonData before 1582-10-15 as the numbers that are stored, not as CarbonData shows them (it counts
+    /// these in Java's calendar)
+    #[arg(long)]
+    raw_days: bool,
 
     /// The clear server key in hex, for Kudu disks encrypted with a key management service
     #[arg(long, value_name = "HEX", env = "PILASTER_KUDU_SERVER_KEY", hide_env_values = true)]
@@ -104,6 +116,11 @@ pub(crate) struct OpenArgs {
 impl OpenArgs {
     pub(crate) fn ignores_checksums(&self) -> bool {
         self.no_checksums
+    }
+
+    /// The table that was asked for.
+    pub(crate) fn table(&self) -> Option<&str> {
+        self.table.as_deref()
     }
 
     /// What decides which rows are read, as it could be typed.
@@ -125,8 +142,10 @@ impl OpenArgs {
             one("tablet", &self.tablet),
             one("replica", &self.replica),
             flag("no-wal", self.no_wal),
+            flag("partial", self.partial),
             flag("outside", self.outside),
             pairs("moved", &self.moved),
+            flag("raw-days", self.raw_days),
         ]
         .concat()
     }
@@ -147,13 +166,20 @@ impl OpenArgs {
             .iter()
             .fold(doris, |doris, (column, path)| doris.with_variant_path(column, path));
         let outside = OutsideFolders::default().with_allowed(self.outside);
-        let outside = self.moved.iter().fold(outside, |outside, (from, to)| outside.with_moved(from, to));
+        let outside =
+            self.moved.iter().fold(outside, |outside, (from, to)| outside.with_moved(from, Path::new(to)));
         Ok(OpenOptions::default()
             .with_schema(schema)
             .with_doris(doris)
-            .with_carbondata(CarbonOptions::default().with_segments(segments).with_outside(outside))
+            .with_carbondata(
+                CarbonOptions::default()
+                    .with_segments(segments)
+                    .with_outside(outside)
+                    .with_calendar(if self.raw_days { Calendar::Stored } else { Calendar::Shown }),
+            )
             .with_verify_checksums(!self.no_checksums)
             .with_table(self.table.clone())
+            .with_partial(self.partial)
             .with_as_of(self.as_of.clone())
             .with_kudu(self.kudu_options(None)))
     }
@@ -174,10 +200,10 @@ impl OpenArgs {
     }
 }
 
-/// What to do about parts of Redfiles that are lost.
+/// What to do about parts that are lost.
 #[derive(Debug, Args)]
 pub(crate) struct LostArgs {
-    /// Give null for lost cells of Redfiles where the column may be null, instead of leaving out the row
+    /// Give null for lost cells where the column may be null, instead of leaving out the row
     #[arg(long)]
     null_fill: bool,
 
@@ -190,7 +216,7 @@ impl LostArgs {
     pub(crate) fn narrow(&self, options: OpenOptions) -> Result<OpenOptions> {
         let cells = if self.null_fill { LostCells::Null } else { LostCells::DropRow };
         let schema = self.like.as_deref().map(redfile::schema_of).transpose()?;
-        Ok(options.with_redfile(RedfileOptions::default().with_lost_cells(cells).with_schema(schema)))
+        Ok(options.with_lost_cells(cells).with_redfile(RedfileOptions::default().with_schema(schema)))
     }
 }
 
@@ -223,17 +249,30 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Opens the paths, and says what opening noticed.
+    /// Opens the paths for their rows, and says what opening noticed.
     pub(crate) fn dataset(&self, words: &Words) -> Result<DatasetRef> {
         open_all(&self.open.options()?, &self.paths, words)
+    }
+
+    /// Opens the paths for what they say of themselves, which is true of a part of a table too.
+    pub(crate) fn described(&self, words: &Words) -> Result<DatasetRef> {
+        open_all(&self.open.options()?.with_partial(true), &self.paths, words)
     }
 }
 
 /// Opens paths as one dataset, and says what opening noticed.
 pub(crate) fn open_all(options: &OpenOptions, paths: &[String], words: &Words) -> Result<DatasetRef> {
     let dataset = words.during("open", || options.open_all(paths))?;
-    words.warn(&dataset.findings());
+    say_noticed(dataset.as_ref(), words);
     Ok(dataset)
+}
+
+/// Says what opening noticed, and which parts are not here.
+pub(crate) fn say_noticed(dataset: &dyn Dataset, words: &Words) {
+    words.warn(&dataset.findings());
+    for absence in dataset.absences() {
+        words.tell(format_args!("missing: {}", printable(&absence.finding().to_string())));
+    }
 }
 
 /// Which rows by what is in them.

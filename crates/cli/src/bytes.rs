@@ -5,6 +5,27 @@ pub(crate) fn human(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
+/// A size as people write it: `4096`, `64K`, `128M`, `2G`, also with `B` or `iB` behind; K is 1024.
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = text.get(digits.len()..).unwrap_or_default().trim().to_ascii_lowercase();
+    let shift = match unit.strip_suffix("ib").or_else(|| unit.strip_suffix('b')).unwrap_or(&unit) {
+        "" if unit != "ib" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err("expected a size such as 64M or 2G".into()),
+    };
+    let number: usize = digits.parse().map_err(|_| "expected a size such as 64M or 2G".to_string())?;
+    let bytes = 1usize.checked_shl(shift).and_then(|unit| number.checked_mul(unit));
+    match bytes {
+        Some(0) => Err("some memory is needed".into()),
+        Some(bytes) => Ok(bytes),
+        None => Err("more than this machine could address".into()),
+    }
+}
+
 /// `part` of `whole` in percent with one digit; nothing if there is no whole.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     match tenths_of_percent(part, whole) {
@@ -46,6 +67,38 @@ mod tests {
         assert_eq!(percent(2, 3), "66.7%");
         assert_eq!(percent(5, 5), "100.0%");
         assert_eq!(percent(0, 0), "");
+    }
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("64K", 64 << 10),
+            ("128M", 128 << 20),
+            ("128m", 128 << 20),
+            ("128MB", 128 << 20),
+            ("128 MiB", 128 << 20),
+            ("2g", 2 << 30),
+            ("512B", 512),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "M",
+            "0",
+            "0G",
+            "1.5G",
+            "-1",
+            "12X",
+            "12iB",
+            "1MM",
+            "99999999999999999999",
+            "18446744073709551615G",
+        ] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

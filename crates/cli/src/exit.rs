@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::io::{ErrorKind as IoErrorKind, Write};
 use std::process::ExitCode;
 
+use pilaster::core::CallOption;
 use pilaster::{Error, ErrorKind};
 
 /// The data is bad or damaged.
@@ -35,6 +36,21 @@ impl From<Outcome> for ExitCode {
 /// The exit code of a command that stopped.
 pub(crate) fn code_of(error: &Error) -> ExitCode {
     ExitCode::from(if error.is_damage() { DAMAGED } else { FAILED })
+}
+
+/// What the caller can do about it on the command line, to stand behind the error.
+pub(crate) fn way_on(error: &Error) -> &'static str {
+    match (error.option(), error.kind()) {
+        (Some(CallOption::Table), _) => " (--table NAME)",
+        (Some(CallOption::Tablet), _) => " (--tablet ID, --replica UUID)",
+        (Some(CallOption::Schema), _) => " (--schema FILE)",
+        (Some(CallOption::AsOf), _) => " (--as-of)",
+        (Some(CallOption::PrimaryKey), _) => " (--primary-key COLUMNS)",
+        (Some(CallOption::Columns), _) => " (-c COLUMNS)",
+        (Some(CallOption::ColumnShape), _) => " (--type, --encoding, --compression, --nullable)",
+        (_, ErrorKind::Incomplete { .. }) => "; --partial reads what is here",
+        _ => "",
+    }
 }
 
 /// Whether all that happened is that nobody wants to read on (`pilaster cat x | head`).
@@ -74,5 +90,12 @@ mod tests {
         assert!(is_closed_pipe(&Error::from(closed()).at("-", 0, "")));
         assert!(!is_closed_pipe(&Error::from(std::io::Error::from(IoErrorKind::NotFound))));
         assert!(!is_closed_pipe(&Error::invalid("x")));
+    }
+    #[test]
+    fn options_are_named_as_flags() {
+        let error = Error::invalid("several tables here; choose one of: a, b").turning_on(CallOption::Table);
+        assert_eq!(way_on(&error.at("folder", 0, "")), " (--table NAME)");
+        assert_eq!(way_on(&Error::incomplete("bucket 1")), "; --partial reads what is here");
+        assert_eq!(way_on(&Error::invalid("x")), "");
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn save(path: &Path, value: &Value) -> Result<()> {
 
 fn pretty(value: &Value) -> Result<String> {
     let text =
-        serde_json::to_string_pretty(value).map_err(|error| Error::invalid(format!("json: {error}")))?;
+        serde_json::to_string_pretty(value).map_err(|error| Error::internal(format!("json: {error}")))?;
     Ok(text + "\n")
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use pilaster::output::{BatchWriter, WriteOptions, writer};
+use pilaster::overwrite::Overwrite;
 use pilaster::{BatchReader, Error, OutputFormat, Result, SharedFile};
 
 use crate::progress::Words;
@@ -20,6 +21,10 @@ pub(crate) struct OutputArgs {
     /// Write to this file, which appears when it is complete, instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// What was opened before the call that gives the rows, and is not written over
+    #[arg(skip)]
+    pub(crate) opened: Vec<String>,
 }
 
 /// The formats that are one stream of bytes.
@@ -52,8 +57,15 @@ impl OutputArgs {
         }
     }
 
-    /// Writes all batches, of as many rows as `total` if that is known; gives the number of rows.
-    pub(crate) fn write(&self, batches: BatchReader, total: Option<u64>, words: &Words) -> Result<u64> {
+    /// Writes all batches, of as many rows as `total` if that is known; gives the number of rows. The file of -o takes the place of
+    /// one that is there, but not of one of the sources the rows are read from.
+    pub(crate) fn write(
+        &self,
+        batches: BatchReader,
+        total: Option<u64>,
+        sources: &[String],
+        words: &Words,
+    ) -> Result<u64> {
         let format = self.format()?;
         let is_on_screen = self.output.is_none() && io::stdout().is_terminal();
         // On the screen the rows themselves show that work goes on, once there are any.
@@ -62,7 +74,7 @@ impl OutputArgs {
             false => words.watch("write", batches, total),
         };
         match &self.output {
-            Some(path) => write_file(batches, format, path),
+            Some(path) => write_file(batches, format, path, sources),
             None => write_stdout(batches, format),
         }
     }
@@ -91,8 +103,14 @@ fn write_stdout(batches: BatchReader, format: OutputFormat) -> Result<u64> {
     }
 }
 
-/// Writes all batches to a file, which takes the place of one that is there when it is complete.
-pub(crate) fn write_file(batches: BatchReader, format: OutputFormat, path: &Path) -> Result<u64> {
+/// Writes all batches to a file, which takes the place of one that is there when it is complete, unless that is one of the sources.
+pub(crate) fn write_file(
+    batches: BatchReader,
+    format: OutputFormat,
+    path: &Path,
+    sources: &[String],
+) -> Result<u64> {
+    Overwrite::new(true).with_sources(sources).check(path)?;
     let in_file = |error: Error| error.at(&shown(path), 0, "");
     let file = SharedFile::create(path)?;
     let mut writer = writer(format, Box::new(file.clone()), batches.schema(), &WriteOptions::default())

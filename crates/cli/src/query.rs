@@ -1,14 +1,17 @@
 //! Statements run one after the other, their rows written.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pilaster::{BatchReader, Error, OutputFormat, Result};
+use pilaster::core::error::AtPosition;
+use pilaster::overwrite::Overwrite;
+use pilaster::{AtomicFile, AtomicFolder, BatchReader, Error, OutputFormat, Result, write_partition_types};
 use pilaster_datafusion::SqlSession;
 use pilaster_datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchIterator, UInt64Array};
-use pilaster_datafusion::session::{CopyTo, parse_statements};
+use pilaster_datafusion::session::{CopyTo, StagedCopy, parse_statements};
 
 use crate::output::{OutputArgs, stream_format_names, write_file};
 use crate::progress::Words;
@@ -24,9 +27,14 @@ pub(crate) fn run(
     for statement in parse_statements(text)? {
         let started = Instant::now();
         let is_copy = CopyTo::is_copy(&statement);
+        let mut sources = session.context().paths_in(&statement)?;
+        sources.extend_from_slice(&output.opened);
         let batches = match CopyTo::try_from_statement(statement) {
-            Ok(copy) => copied(session, copy, words)?,
-            Err(statement) => session.execute(*statement)?,
+            Ok(copy) => copied(session, copy, &sources, words)?,
+            Err(statement) => match StagedCopy::try_from_statement(*statement) {
+                Ok(copy) => copied_in_stages(session, copy, &sources)?,
+                Err(statement) => session.execute(*statement)?,
+            },
         };
         let rows = match batches.schema().fields().as_ref() {
             // Statements such as CREATE VIEW give no columns, and so nothing to write.
@@ -38,7 +46,7 @@ pub(crate) fn run(
             {
                 print_plan(batches)?
             }
-            _ => output.write(words.await_first("query", batches), None, words)?,
+            _ => output.write(words.await_first("query", batches), None, &sources, words)?,
         };
         done(rows, started.elapsed());
     }
@@ -46,7 +54,7 @@ pub(crate) fn run(
 }
 
 /// Writes what a COPY asks for as every command writes it, and gives the number of rows as an answer of one cell.
-fn copied(session: &SqlSession, copy: CopyTo, words: &Words) -> Result<BatchReader> {
+fn copied(session: &SqlSession, copy: CopyTo, sources: &[String], words: &Words) -> Result<BatchReader> {
     let target = Path::new(&copy.target);
     let named = match &copy.format {
         Some(name) => name.parse().ok(),
@@ -57,11 +65,48 @@ fn copied(session: &SqlSession, copy: CopyTo, words: &Words) -> Result<BatchRead
         let message = format!("COPY needs a file name or STORED AS that says one of: {}", formats.join(", "));
         Error::invalid(message).at(&copy.target, 0, "")
     })?;
+    Overwrite::new(true).with_sources(sources).check(target)?;
     let batches = words.watch("copy", words.await_first("query", session.execute(copy.query)?), None);
-    let rows = write_file(batches, format, target)?;
+    let rows = write_file(batches, format, target, sources)?;
     let count = RecordBatch::try_from_iter([("count", Arc::new(UInt64Array::from(vec![rows])) as ArrayRef)])?;
     let schema = count.schema();
     Ok(Box::new(RecordBatchIterator::new([Ok(count)], schema)))
+}
+
+/// A COPY with options or partitions, which DataFusion writes: to a place of its own, so that what it leaves appears complete or not
+/// at all, beside nothing that is there already.
+fn copied_in_stages(session: &SqlSession, copy: StagedCopy, sources: &[String]) -> Result<BatchReader> {
+    let target = Path::new(copy.target()).to_path_buf();
+    let name = target.display().to_string();
+    if copy.is_folder() {
+        Overwrite::new(false).with_sources(sources).check_folder(&target, false)?;
+        let folder = AtomicFolder::create(&target)?;
+        let columns = copy.partition_columns()?;
+        let count = collected(session.execute(copy.into_statement(folder.path())?)?)?;
+        if let Some(columns) = columns {
+            write_partition_types(folder.path(), &session.execute(columns)?.schema())?;
+        }
+        folder.commit()?;
+        return Ok(count);
+    }
+    Overwrite::new(true).with_sources(sources).check(&target)?;
+    let mut file = AtomicFile::create(&target)?;
+    // A pipe or a device lies where no folder can be made.
+    let beside = file.path().and_then(Path::parent).map_or_else(std::env::temp_dir, Path::to_path_buf);
+    let stage =
+        AtomicFolder::create(beside.join(target.file_name().unwrap_or_default()).with_extension("stage"))?;
+    let staged = stage.path().join(target.file_name().unwrap_or_default());
+    let count = collected(session.execute(copy.into_statement(&staged)?)?)?;
+    io::copy(&mut File::open(&staged).at(&name, 0, "")?, &mut file).at(&name, 0, "")?;
+    file.commit()?;
+    Ok(count)
+}
+
+/// Runs a statement to its end.
+fn collected(batches: BatchReader) -> Result<BatchReader> {
+    let schema = batches.schema();
+    let batches = batches.collect::<std::result::Result<Vec<_>, _>>()?;
+    Ok(Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema)))
 }
 
 fn is_read_by_people(output: &OutputArgs) -> Result<bool> {

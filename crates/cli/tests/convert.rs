@@ -25,7 +25,8 @@ fn one_column_becomes_a_cfile() {
     };
     let refused = convert(&[]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8(refused.stderr).unwrap().contains("choose it with -c"));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("choose one of them") && said.trim_end().ends_with("(-c COLUMNS)"), "{said}");
     for options in
         [&["-c", "id"][..], &["-c", "id", "--cfile-version", "1", "--cfile-index-block-size", "64"]]
     {

@@ -138,3 +138,53 @@ fn a_copy_has_the_texts_of_every_other_command() {
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{{\"t\":{expected}}}\n"), "{table}");
     }
 }
+
+/// Neither the stack of the first thread nor a panic of a library reaches the user.
+#[test]
+fn long_statements_and_hostile_files_end_with_one_line() {
+    let folder = Folder::new();
+    folder.write("hostile.parquet", b"PAR1\0\0\0\0\0\0\0\0\xff\xff\xff\0PAR1");
+    let many = |count: usize, word: &str, part: &str| vec![part; count].join(word);
+    let nested = |count: usize, open: &str, close: &str| open.repeat(count) + "1" + &close.repeat(count);
+    let numbered = |count: usize, part: &str| {
+        (0..count).map(|number| format!("{part}{number}")).collect::<Vec<_>>().join(", ")
+    };
+    let from = "FROM 'people.csv'";
+    for (sql, code) in [
+        (format!("SELECT count(*) {from} WHERE {}", many(5000, " OR ", "id = 7")), 0),
+        (many(150, " UNION ", "SELECT 1"), 0),
+        (many(1000, " UNION ALL ", "SELECT 1"), 0),
+        (format!("SELECT 1{}", " IS NULL".repeat(400)), 0),
+        (format!("SELECT {}", nested(40, "CASE WHEN true THEN ", " END")), 0),
+        (many(5000, " UNION ", "SELECT 1"), 2),
+        (many(5000, " EXCEPT ", "SELECT 1"), 2),
+        (format!("SELECT {}", many(5000, "+", "1")), 2),
+        (format!("SELECT 1{}", " IS NULL".repeat(5000)), 2),
+        (format!("SELECT 1{}", " LIKE 'a'".repeat(5000)), 2),
+        (format!("SELECT {}'1'", "INTERVAL ".repeat(5000)), 2),
+        (format!("{}SELECT 1", "EXPLAIN ".repeat(5000)), 2),
+        (format!("SELECT {}", nested(5000, "(", ")")), 2),
+        (format!("SELECT {}", nested(5000, "abs(", ")")), 2),
+        (format!("SELECT {}", nested(5000, "CASE WHEN true THEN ", " END")), 2),
+        (format!("SELECT {}true", "NOT ".repeat(60)), 2),
+        (format!("SELECT {}", nested(30, "(SELECT ", ")")), 2),
+        (format!("SELECT count(*) FROM {}", many(1000, ", ", "'people.csv'")), 2),
+        (format!("SELECT count(*) {from} GROUP BY CUBE({})", many(40, ", ", "id + 1")), 2),
+        (format!("SELECT 1 {from} ORDER BY {}", numbered(150, "id + ")), 0),
+        (format!("SELECT 1 {from} ORDER BY {}", numbered(5000, "id + ")), 2),
+        (format!("SELECT sum(1) OVER (ORDER BY {}) {from}", numbered(5000, "id + ")), 2),
+        (format!("SELECT {} {from}", numbered(5000, "count(*) OVER () + ")), 2),
+        (format!("SELECT {} {from}", numbered(50_000, "")), 2),
+        (format!("SELECT 1 {from} GROUP BY {}", numbered(50_000, "id + ")), 2),
+        ("SELECT * FROM 'hostile.parquet'".to_string(), 1),
+        ("SELECT count(*) FROM 'host*.parquet'".to_string(), 1),
+    ] {
+        folder.write("long.sql", &sql);
+        let done = folder.run(&["sql", "-f", "long.sql"]).env("RUST_BACKTRACE", "1").output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        let shown: String = sql.chars().take(80).collect();
+        assert_eq!(done.status.code(), Some(code), "{shown}: {said}");
+        assert_eq!(said.lines().count(), usize::from(code != 0), "{shown}: {said}");
+        assert!(code == 0 || said.starts_with("pilaster: "), "{shown}: {said}");
+    }
+}

@@ -31,6 +31,6 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (dataset, mut request) = args.rows.narrow(args.input.dataset(words)?)?;
     args.positions.narrow(&mut request);
     let total = args.positions.is_everything().then(|| dataset.row_count()).flatten();
-    args.output.write(dataset.read(&request)?, total, words)?;
+    args.output.write(dataset.read(&request)?, total, &args.input.paths, words)?;
     Ok(Outcome::Fine)
 }

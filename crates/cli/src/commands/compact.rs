@@ -6,6 +6,7 @@ use pilaster::carbondata::{CarbonDataWriterOptions, compact_table};
 use crate::bytes::human;
 use crate::exit::Outcome;
 use crate::progress::Words;
+use crate::target::SortMemory;
 
 /// Merges segments of a CarbonData table into one, as its own compaction does
 #[derive(Debug, clap::Args)]
@@ -24,11 +25,15 @@ pub(crate) struct Args {
     /// Only these segments [default: all that can be merged]
     #[arg(long, value_name = "ID,ID", value_delimiter = ',')]
     segments: Vec<String>,
+
+    #[command(flatten)]
+    memory: SortMemory,
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let segments = (!args.segments.is_empty()).then_some(args.segments.as_slice());
-    let done = compact_table(&args.table, segments, &CarbonDataWriterOptions::default())?;
+    let options = CarbonDataWriterOptions::default().with_sort_memory_bytes(args.memory.bytes());
+    let done = compact_table(&args.table, segments, &options)?;
     match (&done.segment, done.merged.as_slice()) {
         (_, []) => words.say(format_args!("{}: fewer than two segments, nothing to merge", args.table)),
         (None, merged) => {

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use pilaster::Result;
 use pilaster::convert::convert;
 use pilaster::migrate::{DEFAULT_FILE_ROWS, MigrateOptions, migrate};
+use pilaster::overwrite::Overwrite;
+use pilaster::{OutputFormat, Result};
+use pilaster_datafusion::arrow::datatypes::{DataType, Schema};
 
 use crate::args::{FromToArgs, OpenArgs, PositionArgs, RowArgs, open_all};
 use crate::bytes::{counted, human};
@@ -55,19 +57,31 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
         return run_migration(args, words);
     }
     let target = args.write.target(target)?;
+    args.write.warn(words);
     let dataset = open_all(&args.open.options()?, &sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);
+    if target.format == OutputFormat::Kudu && has_arrays(request.output_schema(&dataset.schema())?.as_ref()) {
+        words.tell("warning: no released server of Kudu (up to 1.18) takes tables with arrays: this one can be read here only");
+    }
     let bar = words.bar("convert", Unit::Rows);
-    let summary = convert(dataset.as_ref(), &request, &target, &args.write.options()?, &bar)?;
+    let summary = convert(dataset.as_ref(), &request, &target, &args.write.options(&sources)?, &bar)?;
     drop(bar);
     words.say(format_args!("{}: {} rows, {}", target.path.display(), summary.rows, human(summary.bytes)));
     Ok(Outcome::Fine)
 }
 
+/// Whether a column holds lists.
+fn has_arrays(schema: &Schema) -> bool {
+    let is_array = |data_type: &DataType| matches!(data_type, DataType::List(_) | DataType::LargeList(_));
+    schema.fields().iter().any(|field| is_array(field.data_type()))
+}
+
 /// A folder of Parquet files, in pieces that survive a kill.
 fn run_migration(args: &Args, words: &Words) -> Result<Outcome> {
     let (sources, target) = args.paths.split()?;
+    // A folder that was begun is gone on with.
+    Overwrite::new(false).with_sources(&sources).check_folder(target, true)?;
     let dataset = open_all(&args.open.options()?, &sources, words)?;
     let (dataset, mut request) = args.rows.narrow(dataset)?;
     args.positions.narrow(&mut request);

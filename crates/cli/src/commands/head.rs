@@ -30,6 +30,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (dataset, mut request) = args.rows.narrow(args.input.dataset(words)?)?;
     request.limit = Some(args.limit);
-    args.output.write(dataset.read(&request)?, None, words)?;
+    args.output.write(dataset.read(&request)?, None, &args.input.paths, words)?;
     Ok(Outcome::Fine)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let dataset = args.input.dataset(words)?;
+    let dataset = args.input.described(words)?;
     let root = words.during("meta", || dataset.describe())?;
     if args.json {
         json::print(&json::node(&root))?;

@@ -10,6 +10,7 @@ mod ls;
 mod meta;
 mod pages;
 mod prompt;
+mod recover;
 mod repair;
 mod salvage;
 mod sample;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Convert(convert::Args),
     Verify(verify::Args),
     Salvage(salvage::Args),
+    Recover(recover::Args),
     Repair(repair::Args),
     Compact(compact::Args),
     Wal(wal::Args),
@@ -68,6 +70,7 @@ impl Command {
             Self::Convert(args) => convert::run(args, words),
             Self::Verify(args) => verify::run(args, words),
             Self::Salvage(args) => salvage::run(args, words),
+            Self::Recover(args) => recover::run(args, words),
             Self::Repair(args) => repair::run(args, words),
             Self::Compact(args) => compact::run(args, words),
             Self::Wal(args) => wal::run(args, words),

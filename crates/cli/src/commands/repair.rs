@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use pilaster::carbondata::{TableRepair, repair_table};
+use pilaster::overwrite::Overwrite;
 use pilaster::redfile::{repair_in_place, write_sidecar};
 use pilaster::repair::{RepairReport, repair};
 use pilaster::{Error, Result};
 
-use super::salvage::say_losses;
+use super::salvage::{report_rule, say_losses};
 use crate::args::{LostArgs, OpenArgs};
 use crate::bytes::{counted, human};
 use crate::exit::Outcome;
@@ -64,6 +65,10 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let options = args.lost.narrow(args.open.options()?)?;
     if std::path::Path::new(&args.source).is_dir() {
         return Ok(say_table(&args.source, &repair_table(&args.source, &options)?, words));
+    }
+    if let Some(path) = &args.report {
+        let others = args.target.iter().chain(&args.sidecar);
+        others.fold(report_rule(&[&args.source]), Overwrite::with_other_target).check(path)?;
     }
     let (report, target) = match (&args.target, &args.sidecar) {
         (_, Some(sidecar)) => {

@@ -37,6 +37,6 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let total = words.during("count", || count(dataset.as_ref()))?;
     let chosen = sample(total, args.limit, seed);
-    args.output.write(pick(dataset.as_ref(), &request, chosen)?, None, words)?;
+    args.output.write(pick(dataset.as_ref(), &request, chosen)?, None, &args.input.paths, words)?;
     Ok(Outcome::Fine)
 }

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let schema = args.input.dataset(words)?.schema();
+    let schema = args.input.described(words)?.schema();
     if args.json {
         json::print(&schema_file::to_json(&schema))?;
         return Ok(Outcome::Fine);

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use pilaster::core::error::AtPosition;
 use pilaster::store::named_tables;
-use pilaster::{DatasetRef, Error, OpenOptions, Result};
+use pilaster::{AtomicFolder, DatasetRef, Error, OpenOptions, Result};
 use pilaster_datafusion::{Opener, SqlOptions, SqlSession};
 
 use super::prompt;
-use crate::args::OpenArgs;
+use crate::args::{OpenArgs, say_noticed};
+use crate::bytes::parse_size;
 use crate::exit::Outcome;
 use crate::output::{OutputArgs, stream_format_names, stream_formats};
 use crate::progress::Words;
@@ -26,6 +27,7 @@ Examples:
   pilaster sql \"SELECT * FROM pilaster_pages('data/0a1b.cfile')\"
   pilaster sql --open tserver/ \"SELECT * FROM orders JOIN customers USING (customer_id)\"
   pilaster sql -f report.sql --format csv -o report.csv
+  pilaster sql --memory 256M \"COPY (SELECT * FROM 'big/' ORDER BY name) TO 'sorted.parquet'\"
   pilaster sql                       a prompt; \\? explains it
 
 Table functions: pilaster_metadata('path'), pilaster_pages('path'), pilaster_schema('path').
@@ -52,6 +54,12 @@ pub(crate) struct Args {
     #[arg(long = "open", value_name = "PATH")]
     opened: Vec<String>,
 
+    /// Memory for sorting, grouping and joining: 64M, 2G. Sorts and groups that need more go through temporary files, in the folder that
+    /// TMPDIR names, which vanish with the program; a join that needs more is an error. Reading and writing need about 200M besides
+    /// [default: no bound]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "PILASTER_SQL_MEMORY", hide_env_values = true)]
+    memory: Option<usize>,
+
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -66,19 +74,26 @@ struct SpokenOpener {
 impl Opener for SpokenOpener {
     fn open(&self, path: &str, table: Option<&str>) -> Result<DatasetRef> {
         let dataset = Opener::open(&self.options, path, table)?;
-        self.words.warn(&dataset.findings());
+        say_noticed(dataset.as_ref(), &self.words);
         Ok(dataset)
     }
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (files, format) = sort_out(args);
-    let output = OutputArgs { format, output: args.output.clone() };
+    let output = OutputArgs { format, output: args.output.clone(), opened: args.opened.clone() };
     let options = args.open.options()?;
     let opener = SpokenOpener { options: options.clone(), words: *words };
-    let session = SqlSession::new(SqlOptions::default().with_opener(opener))?;
+    let mut sql = SqlOptions::default().with_opener(opener);
+    // Taken away when this call ends, however it does.
+    let spill =
+        args.memory.map(|_| AtomicFolder::create(std::env::temp_dir().join("pilaster-sql"))).transpose()?;
+    if let (Some(bytes), Some(folder)) = (args.memory, &spill) {
+        sql = sql.with_memory(bytes, folder.path())?;
+    }
+    let session = SqlSession::new(sql)?;
     for (name, dataset) in named_tables(&args.opened, &options)? {
-        words.warn(&dataset.findings());
+        say_noticed(dataset.as_ref(), words);
         session.register(&name, dataset)?;
     }
     match (&args.text, files.as_slice()) {

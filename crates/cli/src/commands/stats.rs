@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let dataset = args.input.dataset(words)?;
+    let dataset = args.input.described(words)?;
     let statistics = words.during("stats", || dataset.column_statistics_with_sizes())?;
     if args.json {
         json::print(&to_json(dataset.as_ref(), &statistics)?)?;

@@ -32,6 +32,6 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let (dataset, request) = args.rows.narrow(args.input.dataset(words)?)?;
     let total = words.during("count", || count(dataset.as_ref()))?;
     let last = RowRanges::one(total.saturating_sub(args.limit)..total);
-    args.output.write(pick(dataset.as_ref(), &request, last)?, None, words)?;
+    args.output.write(pick(dataset.as_ref(), &request, last)?, None, &args.input.paths, words)?;
     Ok(Outcome::Fine)
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use pilaster::text::printable;
 use pilaster::verify::{report_to_json, verify};
-use pilaster::{Error, Result, Severity, VerifyDepth, VerifyReport};
+use pilaster::{Error, Finding, Result, Severity, VerifyDepth, VerifyReport};
 
 use crate::args::InputArgs;
 use crate::bytes::{counted, human};
@@ -87,9 +87,14 @@ fn print(report: &VerifyReport) -> Result<()> {
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
-        writeln!(stdout, "{word}: {}", printable(&finding.to_string()))?;
+        writeln!(stdout, "{word}: {}{}", printable(&finding.to_string()), way_on(finding))?;
     }
     Ok(())
+}
+
+/// What shows more of what a finding counts.
+fn way_on(finding: &Finding) -> &'static str {
+    if finding.part == "orphans" { " (pilaster ls --orphans)" } else { "" }
 }
 
 fn summary(report: &VerifyReport) -> String {

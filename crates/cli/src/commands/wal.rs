@@ -19,8 +19,10 @@ use crate::sheet::{Sheet, known};
 Examples:
   pilaster wal tserver/                   the logs of all tablets
   pilaster wal --tablet 0a1b tserver/     of one
+  pilaster wal --table orders tserver/    of the tablets of a table
 
-Values of rows are not shown, authorization tokens only with --show-secrets.")]
+Values of rows are not shown, authorization tokens only with --show-secrets. Exit code 1 if a log is damaged or a tablet has none,
+2 if one could not be looked at.")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -32,7 +34,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let folders: Vec<PathBuf> = args.input.paths.iter().map(PathBuf::from).collect();
-    let logs = open_servers(&folders, &args.input.open.options()?)?.logs();
+    let store = open_servers(&folders, &args.input.open.options()?)?;
+    let logs = store.logs(args.input.open.table())?;
     if args.json {
         json::print(&logs.iter().map(to_json).collect())?;
     } else {
@@ -42,7 +45,15 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     for finding in &findings {
         words.tell(printable(&finding.to_string()));
     }
-    Ok(if findings.is_empty() { Outcome::Fine } else { Outcome::Damaged })
+    let unread = store.unread_logs();
+    for unread in &unread {
+        words.tell(printable(&unread.error().to_string()));
+    }
+    Ok(match (unread.is_empty(), findings.is_empty()) {
+        (false, _) => Outcome::Failed,
+        (true, false) => Outcome::Damaged,
+        (true, true) => Outcome::Fine,
+    })
 }
 
 fn print(logs: &[TabletLog]) -> Result<()> {

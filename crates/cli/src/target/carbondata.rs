@@ -1,7 +1,7 @@
 //! Options of CarbonData tables.
 
 use pilaster::carbondata::{
-    CarbonDataWriterOptions, CarbonTableWriterOptions, CarbonWriterOptions, Compressor,
+    Calendar, CarbonDataWriterOptions, CarbonTableWriterOptions, CarbonWriterOptions, Compressor,
 };
 use pilaster::{Error, Result};
 
@@ -55,6 +55,10 @@ pub(super) struct CarbonArgs {
     #[arg(long)]
     carbon_no_local_dictionary: bool,
 
+    /// Store the numbers of days and times before 1582-10-15 as they are: of rows that were read with --raw-days
+    #[arg(long)]
+    carbon_raw_days: bool,
+
     /// A property of a new table; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     carbon_property: Vec<(String, String)>,
@@ -73,7 +77,8 @@ impl CarbonArgs {
             .with_compressor(self.carbon_compressor)
             .with_sort_columns(&self.carbon_sort)
             .with_long_strings(&self.carbon_long_string)
-            .with_local_dictionary(!self.carbon_no_local_dictionary);
+            .with_local_dictionary(!self.carbon_no_local_dictionary)
+            .with_calendar(if self.carbon_raw_days { Calendar::Stored } else { Calendar::Shown });
         if let Some(rows) = self.carbon_page_rows {
             files = files.with_page_rows(rows);
         }

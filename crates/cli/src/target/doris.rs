@@ -36,6 +36,11 @@ pub(super) struct DorisArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["doris_key", "doris_aggregate", "doris_bloom"])]
     doris_schema: Option<PathBuf>,
 
+    /// Write what this release reads rightly too: 0.12 wants bounds of pages of fewer than 20 rows, without which releases before
+    /// 2021 lose their rows in predicates
+    #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(["0.12"]))]
+    doris_compat: Option<String>,
+
     /// Storage format: v2, v3 [default: what the schema says, else v2]
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(DORIS_FORMATS.map(|(name, _)| name)))]
     doris_format: Option<String>,
@@ -45,7 +50,8 @@ pub(super) struct DorisArgs {
     #[arg(long, value_name = "[COLUMN=]CODEC")]
     doris_codec: Vec<String>,
 
-    /// Encoding of a column; may be given several times: --doris-encoding name=prefix_encoding
+    /// Encoding of a column; may be given several times: --doris-encoding name=plain_encoding. Doris up to at least 1.2 misreads
+    /// columns of values in prefix_encoding
     #[arg(long, value_name = "COLUMN=ENCODING", value_parser = parse_pair)]
     doris_encoding: Vec<(String, String)>,
 
@@ -113,6 +119,7 @@ impl DorisArgs {
         for (column, chosen) in columns {
             options = options.with_column(column, chosen);
         }
+        options = options.with_bounds_of_small_pages(self.doris_compat.is_some());
         if let Some(rate) = self.doris_bloom_rate {
             options = options.with_bloom_rate(rate);
         }
@@ -123,6 +130,15 @@ impl DorisArgs {
             options = options.with_rows_per_short_key(rows);
         }
         Ok(options)
+    }
+
+    /// What whoever chose these options should know.
+    pub(super) fn warning(&self) -> Option<String> {
+        let is_prefix = |(_, name): &&(String, String)| name.eq_ignore_ascii_case("prefix_encoding");
+        let (column, _) = self.doris_encoding.iter().find(is_prefix)?;
+        Some(format!(
+            "column {column:?} in prefix_encoding: Doris up to at least 1.2 misreads columns of values in it"
+        ))
     }
 
     fn tablet(&self) -> TabletWriteOptions {

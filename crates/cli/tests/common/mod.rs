@@ -1,8 +1,10 @@
 //! A folder with small files, and the program run in it.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -45,6 +47,46 @@ impl Folder {
     pub fn convert(&self, from: &str, to: &str) {
         let status = self.run(&["-q", "convert", from, to]).status().unwrap();
         assert!(status.success());
+    }
+
+    /// Copies a folder or file to a name in this one, so that everybody may read it, and may write beside it.
+    pub fn copy(&self, from: &Path, name: &str) {
+        let permit =
+            |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let mut pending = vec![(from.to_path_buf(), self.path(name))];
+        while let Some((from, to)) = pending.pop() {
+            if !from.is_dir() {
+                fs::copy(&from, &to).unwrap();
+                permit(&to, 0o644);
+                continue;
+            }
+            fs::create_dir_all(&to).unwrap();
+            permit(&to, 0o755);
+            for path in fs::read_dir(&from).unwrap().map(|entry| entry.unwrap().path()) {
+                let copy = to.join(path.file_name().unwrap());
+                pending.push((path, copy));
+            }
+        }
+        permit(self.0.path(), 0o777);
+    }
+
+    /// Runs the program as somebody whom permissions bind: they do not bind the superuser.
+    pub fn run_bound(&self, args: &[&str]) -> Output {
+        let mut command = self.run(args);
+        if fs::metadata(self.0.path()).unwrap().uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        command.output().unwrap()
+    }
+
+    /// Takes the permission away, runs the program, and gives it back.
+    pub fn run_without_permission(&self, path: &str, args: &[&str]) -> Output {
+        let path = self.path(path);
+        let before = fs::metadata(&path).unwrap().permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        let output = self.run_bound(args);
+        fs::set_permissions(&path, before).unwrap();
+        output
     }
 
     /// The program with arguments, in the folder, without terminal and without anything of the user's.
