@@ -1,5 +1,6 @@
 //! The speed of every format on TPC-H lineitem, as ratios to Parquet in the same run. See `benches/README.md`.
 
+mod carbon_segments;
 mod clock;
 mod content;
 mod format;
@@ -82,6 +83,8 @@ enum Command {
     KuduScan(kudu_tablet::Scan),
     /// Scans a Redfile of several row groups with one thread and with more.
     RedfileThreads(threads::RedfileThreads),
+    /// Plans a CarbonData table of many small segments.
+    CarbonSegments(carbon_segments::CarbonSegments),
 }
 
 fn main() -> Result<()> {
@@ -94,6 +97,7 @@ fn main() -> Result<()> {
         Some(Command::KuduRows(rows)) => return rows.run(),
         Some(Command::KuduScan(scan)) => return scan.run(),
         Some(Command::RedfileThreads(scan)) => return scan.run(),
+        Some(Command::CarbonSegments(plan)) => return plan.run(),
         None => {}
     }
     let report = compare(&arguments)?;

@@ -38,6 +38,6 @@ impl DatasetFormat for CFileSetFormat {
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn Dataset>> {
-        Ok(Box::new(CFileSet::open(&path.display().to_string(), CFileSetOptions::default())?))
+        Ok(Box::new(CFileSet::open(path, CFileSetOptions::default())?))
     }
 }
