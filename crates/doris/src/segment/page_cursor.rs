@@ -43,26 +43,57 @@ pub(crate) fn add_damage(damages: &mut Vec<Damage>, rows: Range<u64>, error: Err
     }
 }
 
-/// The parts of `rows` that `read` fails for: by halves, because most can be read.
+/// The parts of `rows` that `read` fails for: by halves, because most can be read. Halves that can be read and do not fit together are
+/// lost both.
 pub(crate) fn unreadable(
     rows: impl IntoIterator<Item = Range<u64>>,
     mut read: impl FnMut(Range<u64>) -> Result<()>,
 ) -> Vec<Damage> {
     let mut damages = Vec::new();
     for stretch in rows.into_iter().flat_map(|rows| stretches(&rows)) {
-        let mut pending = vec![stretch];
-        while let Some(rows) = pending.pop() {
-            match read(rows.clone()) {
-                Ok(()) => {}
-                Err(_) if rows.end.saturating_sub(rows.start) > 1 => {
-                    let middle = rows.start.midpoint(rows.end);
-                    pending.extend([middle..rows.end, rows.start..middle]);
-                }
-                Err(error) => add_damage(&mut damages, rows, error),
-            }
-        }
+        add_unreadable(&mut damages, stretch, &mut read);
     }
     damages
+}
+
+/// Adds the parts of `rows`, which are no more than a batch, that `read` fails for; says whether there are any.
+fn add_unreadable(
+    damages: &mut Vec<Damage>,
+    rows: Range<u64>,
+    read: &mut impl FnMut(Range<u64>) -> Result<()>,
+) -> bool {
+    let Err(error) = read(rows.clone()) else { return false };
+    if rows.end.saturating_sub(rows.start) > 1 {
+        let middle = rows.start.midpoint(rows.end);
+        let in_first = add_unreadable(damages, rows.start..middle, read);
+        let in_second = add_unreadable(damages, middle..rows.end, read);
+        if in_first || in_second {
+            return true;
+        }
+        if fitting::is_too_large(&error) {
+            return false;
+        }
+        add_damage(damages, unfitting(rows, middle, read), error);
+        return true;
+    }
+    add_damage(damages, rows, error);
+    true
+}
+
+/// The fewest of `rows` around `middle` that cannot be read together, where those before it and those after it can.
+fn unfitting(rows: Range<u64>, middle: u64, read: &mut impl FnMut(Range<u64>) -> Result<()>) -> Range<u64> {
+    let Range { mut start, mut end } = rows;
+    let mut sound = middle;
+    while sound.saturating_sub(start) > 1 {
+        let at = start.midpoint(sound);
+        if read(at..end).is_err() { start = at } else { sound = at }
+    }
+    let mut sound = middle;
+    while end.saturating_sub(sound) > 1 {
+        let at = sound.midpoint(end);
+        if read(start..at).is_err() { end = at } else { sound = at }
+    }
+    start..end
 }
 
 /// The page that was decoded last.
@@ -182,7 +213,7 @@ impl PageCursor {
         self.rooms.clear();
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or_default();
         let mut starts = Vec::with_capacity(count.min(DEFAULT_BATCH_SIZE).saturating_add(1));
-        let mut end = 0;
+        let mut end = None;
         let mut row = rows.start;
         while row < rows.end {
             let column = Arc::clone(&self.column);
@@ -198,19 +229,27 @@ impl PageCursor {
                 .as_primitive_opt::<UInt64Type>()
                 .ok_or_else(|| Error::corrupt("offsets of type UNSIGNED_BIGINT", values.data_type()))
                 .map_err(|error| column.at_page_of(first_row, error))?;
+            let first = values.values().first().copied();
+            if let (Some(promised), Some(found)) = (end, first)
+                && promised != found
+            {
+                let error = Error::corrupt(
+                    format!("items from {promised} on, where those of the page before end"),
+                    format!("the first at {found}"),
+                );
+                return Err(column.at_page_of(first_row, error));
+            }
             starts.extend_from_slice(values.values().get(..range.len()).unwrap_or_default());
             end = match (with_next.end > until, values.values().last(), page.next_item) {
-                (true, Some(next), _) => *next,
-                (_, _, Some(next)) => next,
+                (true, Some(next), _) => Some(*next),
+                (_, _, Some(next)) => Some(next),
                 _ => {
                     let error = Error::corrupt("the end of the last row's items", "a page footer without it");
                     return Err(column.at_page_of(first_row, error));
                 }
             };
         }
-        if !starts.is_empty() {
-            starts.push(end);
-        }
+        starts.extend(end);
         if starts.windows(2).any(|pair| matches!(pair, [start, end] if start > end)) {
             let error = Error::corrupt("offsets that ascend", format!("others in rows {rows:?}"));
             return Err(self.at_page_of(rows.start, error));
@@ -360,6 +399,8 @@ fn without_codes(array: ArrayRef) -> Result<ArrayRef> {
 
 #[cfg(test)]
 mod tests {
+    use pilaster_core::Limits;
+
     use super::*;
 
     #[test]
@@ -379,5 +420,24 @@ mod tests {
             [(9_000..9_001, "a".into()), (20_000..20_002, "b".into()), (20_002..20_003, "c".into())]
         );
         assert!(reads < 100, "{reads} reads");
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_together_are_lost_and_no_more() {
+        for (boundary, rows) in [(5_000, 0..10_000u64), (1, 0..2), (2_048, 0..4_096), (4_095, 0..4_096)] {
+            let crossing = |rows: Range<u64>| match rows.contains(&(boundary - 1)) && rows.contains(&boundary)
+            {
+                true => Err(Error::corrupt("parts that fit", "others")),
+                false => Ok(()),
+            };
+            let found: Vec<_> =
+                unreadable([rows.clone()], crossing).into_iter().map(|(rows, _)| rows).collect();
+            assert_eq!(found, [boundary - 1..boundary + 1], "{rows:?}");
+        }
+        // What is too much at once is read in parts.
+        let too_many = |rows: Range<u64>| {
+            fitting::check_bytes(rows.end - rows.start, &Limits { batch_bytes: 100, ..Limits::default() })
+        };
+        assert!(unreadable([0..1_000], too_many).is_empty());
     }
 }
