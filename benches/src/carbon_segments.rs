@@ -10,7 +10,7 @@ use clap::Args;
 use pilaster_carbondata::table::{
     CarbonTable, CarbonTableOptions, CarbonTableWriter, CarbonTableWriterOptions,
 };
-use pilaster_core::{Dataset, ScanRequest, col, lit};
+use pilaster_core::{Dataset, col, lit};
 use serde_json::{Value, json};
 
 use crate::Result;
@@ -28,7 +28,7 @@ pub struct CarbonSegments {
 
 impl CarbonSegments {
     pub fn run(&self) -> Result<()> {
-        println!("| segments | open, ms | plan and read all splits, ms | µs a segment |");
+        println!("| segments | open, ms | plan and read all tasks, ms | µs a segment |");
         println!("| ---: | ---: | ---: | ---: |");
         for &count in &self.segments {
             let place = tempfile::tempdir()?;
@@ -41,13 +41,8 @@ impl CarbonSegments {
                 opened = opened.min(start.elapsed());
                 let start = Instant::now();
                 let mut rows = 0usize;
-                for split in 0..table.splits()?.len() {
-                    let request = ScanRequest {
-                        split: Some(split),
-                        predicate: Some(col("id").gt_eq(lit(2i64))),
-                        ..ScanRequest::default()
-                    };
-                    for batch in table.read(&request)? {
+                for task in table.scan().filter(col("id").gt_eq(lit(2i64))).plan()?.tasks()? {
+                    for batch in task.read()? {
                         rows = rows.saturating_add(batch?.num_rows());
                     }
                 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::Result;
 use crate::clock::Clock;
 use crate::table::{BATCH_ROWS, KEY, Table, TableKind};
-use crate::threads::{count, scan_splits};
+use crate::threads::{count, scan_tasks};
 
 /// Prints lineitem as commands of the client that loads it: a line for each row.
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ pub struct Scan {
     /// Scans; the table is opened once before them.
     #[arg(long, default_value_t = 5)]
     iterations: usize,
-    /// Threads that take turns at the splits.
+    /// Threads that take turns at the tasks.
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// What counts as time; with several threads, that of the thread that took longest.
@@ -90,7 +90,7 @@ pub struct Scan {
 #[derive(Debug, Serialize)]
 struct Times {
     rows: usize,
-    splits: usize,
+    tasks: usize,
     open_seconds: f64,
     seconds: Vec<f64>,
 }
@@ -101,11 +101,11 @@ impl Scan {
         let store = KuduStore::open(std::slice::from_ref(&self.folder), KuduStoreOptions::default())?;
         let table = store.table(Some(&self.table))?;
         let open_seconds = start.elapsed().as_secs_f64();
-        let splits = table.splits()?.len();
+        let tasks = table.scan().plan()?.tasks()?.len();
         let (mut rows, mut seconds) = (0, Vec::with_capacity(self.iterations));
         for _ in 0..self.iterations {
             let (count, time) = if self.threads > 1 {
-                scan_splits(&table, self.threads, self.clock)?
+                scan_tasks(&table, self.threads, self.clock)?
             } else {
                 let watch = self.clock.start();
                 let count = count(table.scan().batch_size(BATCH_ROWS).read()?)?;
@@ -114,7 +114,7 @@ impl Scan {
             rows = count;
             seconds.push(time.as_secs_f64());
         }
-        println!("{}", serde_json::to_string(&Times { rows, splits, open_seconds, seconds })?);
+        println!("{}", serde_json::to_string(&Times { rows, tasks, open_seconds, seconds })?);
         Ok(())
     }
 }

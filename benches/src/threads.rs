@@ -1,4 +1,4 @@
-//! Scans by several threads that take turns at the splits of a dataset.
+//! Scans by several threads that take turns at the tasks of a scan.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -52,7 +52,7 @@ impl RedfileThreads {
         }
         writer.finish()?;
         let reader = RedfileReader::open(Arc::new(FileSource::open(&path)?))?;
-        println!("{} rows in {} splits\n", self.rows, reader.splits()?.len());
+        println!("{} rows in {} tasks\n", self.rows, reader.scan().plan()?.tasks()?.len());
         println!("| clock | 1 thread, ms | {} threads, ms | ratio |", self.threads);
         println!("| --- | ---: | ---: | ---: |");
         for clock in [Clock::Cpu, Clock::Wall] {
@@ -60,7 +60,7 @@ impl RedfileThreads {
             // In turns, so that what else the machine does meets both alike.
             for _ in 0..self.iterations {
                 for (time, threads) in times.iter_mut().zip([1, self.threads]) {
-                    *time = scan_splits(&reader, threads, clock)?.1.min(*time);
+                    *time = scan_tasks(&reader, threads, clock)?.1.min(*time);
                 }
             }
             let [one, several] = times.map(|time| time.as_secs_f64() * 1000.0);
@@ -70,20 +70,18 @@ impl RedfileThreads {
     }
 }
 
-/// Rows of all splits, and the time of the thread that took longest.
-pub fn scan_splits(dataset: &dyn Dataset, threads: usize, clock: Clock) -> Result<(usize, Duration)> {
-    let splits = dataset.splits()?.len();
+/// Rows of all tasks, and the time of the thread that took longest.
+pub fn scan_tasks(dataset: &dyn Dataset, threads: usize, clock: Clock) -> Result<(usize, Duration)> {
+    let tasks = dataset.scan().batch_size(BATCH_ROWS).plan()?.tasks()?;
     let next = AtomicUsize::new(0);
     let read_some = || -> Result<(usize, Duration), String> {
         let watch = clock.start();
         let mut rows = 0usize;
         loop {
-            let split = next.fetch_add(1, Ordering::Relaxed);
-            if split >= splits {
+            let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return Ok((rows, watch.elapsed()));
-            }
-            let read = dataset.scan().split(split).batch_size(BATCH_ROWS).read();
-            let read = read.map_err(|error| error.to_string())?;
+            };
+            let read = task.read().map_err(|error| error.to_string())?;
             rows = rows.saturating_add(count(read).map_err(|error| error.to_string())?);
         }
     };

@@ -147,7 +147,7 @@ fn an_index_of_old_versions_that_boasts_is_refused() {
             match open(false) {
                 Ok(table) => {
                     assert_eq!(rows, most);
-                    assert!(table.splits().unwrap().len() < 100);
+                    assert!(table.scan().plan().unwrap().tasks().unwrap().len() < 100);
                     assert!(batches(table.scan()).is_err());
                     let log = Arc::new(LossLog::new());
                     assert_eq!(batches(table.scan().skip_damage(Arc::clone(&log))).unwrap(), []);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use pilaster_carbondata::table::{CarbonTableWriter, CarbonTableWriterOptions};
-use pilaster_core::{Dataset, RowRanges, ScanRequest, col, lit};
+use pilaster_core::{Dataset, RowRanges, ScanRequest, ScanTask, col, lit};
 use support::tables::{copy_all, open};
 
 /// A table of as many segments as wanted, all with the rows of the first.
@@ -56,19 +56,12 @@ fn every_segment_is_planned_once_however_many_there_are() {
         with_segments(&folder, count);
         for predicate in [None, Some(col("id").gt_eq(lit(2i64)))] {
             let table = open(&folder);
-            let splits = table.splits().unwrap();
-            assert_eq!(splits.len(), count);
-            let mut rows = 0;
-            for split in 0..count {
-                let request = ScanRequest {
-                    split: Some(split),
-                    predicate: predicate.clone(),
-                    ..ScanRequest::default()
-                };
-                for batch in table.read(&request).unwrap() {
-                    rows += batch.unwrap().num_rows();
-                }
-            }
+            let request = ScanRequest { predicate: predicate.clone(), ..ScanRequest::default() };
+            let tasks = table.plan(&request).unwrap().tasks().unwrap();
+            assert_eq!(tasks.len(), count);
+            let read =
+                |task: &ScanTask| task.read().unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
+            let rows: usize = tasks.iter().map(read).sum();
             assert_eq!(rows, count * if predicate.is_some() { 2 } else { 3 });
             assert_eq!(table.parts_planned(), count as u64);
             // Rows by position are as near.

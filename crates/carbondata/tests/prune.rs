@@ -108,7 +108,7 @@ fn planning_reads_index_files_alone_and_scans_only_what_may_match() {
         cost(&table, Predicate::And(vec![col("country").eq(lit("de")), col("yr").eq(lit(2021))]));
     assert_eq!(files, 1);
     assert!(rows > 0);
-    assert!(table.splits().unwrap().len() > 8);
+    assert!(table.scan().plan().unwrap().tasks().unwrap().len() > 8);
     // Minima and maxima of blocklets answer these.
     let table = open(&root.join("table/v2.3/global_sort"));
     assert_eq!(table.column_statistics().unwrap().len(), table.schema().fields().len());
@@ -132,7 +132,7 @@ fn files_of_versions_1_and_2_are_planned_by_their_index() {
     let mut left_out = 0;
     for (name, folder, _) in cases(&root.join("table/v1.0")) {
         let table = open(&folder);
-        let files = table.splits().unwrap().len() as u64;
+        let files = table.scan().plan().unwrap().tasks().unwrap().len() as u64;
         assert!(table.row_count().unwrap() > 0);
         assert_eq!(table.column_statistics().unwrap().len(), table.schema().fields().len());
         assert_eq!(table.data_read(), (0, 0), "{name}: opened, counted and split");
@@ -165,7 +165,7 @@ fn buckets_prune_by_the_hash_of_the_engine() {
     let (columns, count) = table.table_schema().buckets.clone().unwrap();
     assert_eq!((columns.len(), count > 1), (1, true), "{columns:?}");
     let batch = whole(&table);
-    let files = table.splits().unwrap().len() as u64;
+    let files = table.scan().plan().unwrap().tasks().unwrap().len() as u64;
     let column = batch.schema().index_of(&columns[0]).unwrap();
     let mut opened = Vec::new();
     for row in 0..batch.num_rows() {

@@ -18,7 +18,7 @@ use arrow_select::concat::concat_batches;
 use pilaster_carbondata::file::CarbonFileReader;
 use pilaster_core::source::CountingSource;
 use pilaster_core::{Dataset, Literal, Predicate, RowRanges, SourceRef, col, lit};
-use pilaster_testing::needs;
+use pilaster_testing::{batches_by_task, needs};
 use support::{GoldenFile, Numbers, batches, goldens, source, testdata};
 
 fn whole(file: &CarbonFileReader) -> RecordBatch {
@@ -116,13 +116,11 @@ fn a_projection_reads_the_chunks_of_its_columns_alone() {
 
 #[needs(goldens = "carbondata")]
 #[test]
-fn blocklets_are_splits_and_cover_all_rows() {
+fn blocklets_are_tasks_and_cover_all_rows() {
     let (_, file) = large("multi_blocklet");
-    let splits = file.splits().unwrap();
-    assert!(splits.len() > 1);
-    let parts: Vec<_> =
-        (0..splits.len()).flat_map(|split| batches(file.scan().split(split)).unwrap()).collect();
-    assert_eq!(concat_batches(&file.schema(), &parts).unwrap(), whole(&file));
+    let tasks = batches_by_task(file.scan()).unwrap();
+    assert!(tasks.len() > 1);
+    assert_eq!(concat_batches(&file.schema(), &tasks.concat()).unwrap(), whole(&file));
 }
 
 #[needs(goldens = "carbondata")]

@@ -17,7 +17,7 @@ use arrow_select::concat::concat_batches;
 use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, find_tables, is_table};
 use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, ErrorKind, Literal, Predicate, RowRanges, VerifyDepth, col, lit};
-use pilaster_testing::needs;
+use pilaster_testing::{batches_by_task, needs};
 use support::rows::{expected, rows};
 use support::tables::{cases, copy_all, files_below, open, whole};
 use support::{Numbers, batches, goldens, testdata};
@@ -34,22 +34,21 @@ fn check(cases: &[(String, PathBuf, PathBuf)]) -> usize {
         table.describe().unwrap();
         table.pages().unwrap();
         table.column_statistics().unwrap();
-        positions_and_splits(&table, &batch);
+        positions_and_tasks(&table, &batch);
         pruning(&table, &batch);
         count += batch.num_rows();
     }
     count
 }
 
-/// Rows by position and by split are the rows of the whole.
-fn positions_and_splits(table: &CarbonTable, batch: &RecordBatch) {
+/// Rows by position and by task are the rows of the whole.
+fn positions_and_tasks(table: &CarbonTable, batch: &RecordBatch) {
     let rows = batch.num_rows();
     let (start, end) = (rows / 3, rows - rows / 4);
     let some = batches(table.scan().rows(RowRanges::one(start as u64..end as u64))).unwrap();
     assert_eq!(concat_batches(&table.schema(), &some).unwrap(), batch.slice(start, end - start));
-    let splits = table.splits().unwrap().len();
-    let parts: Vec<_> = (0..splits).flat_map(|split| batches(table.scan().split(split)).unwrap()).collect();
-    assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), batch);
+    let tasks = batches_by_task(table.scan()).unwrap().concat();
+    assert_eq!(&concat_batches(&table.schema(), &tasks).unwrap(), batch);
 }
 
 /// Filters give the rows that filtering the whole gives.

@@ -1,7 +1,6 @@
 //! What a file or a whole table is, and how rows are asked for.
 
 use std::fmt::{self, Debug};
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
@@ -11,6 +10,7 @@ use crate::describe::{ColumnStatistics, Node, Page};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::memory::ScanMemory;
+use crate::plan::ScanPlan;
 use crate::predicate::{Literal, Predicate};
 use crate::progress::Progress;
 use crate::rows::RowRanges;
@@ -42,22 +42,6 @@ pub trait Dataset: Send + Sync + Debug {
     /// Bytes on disk, of all files that belong to it.
     fn size_bytes(&self) -> u64;
 
-    /// The independent units of work that threads divide among themselves, in row order.
-    ///
-    /// # Errors
-    /// If finding them needs bytes that cannot be read.
-    fn splits(&self) -> Result<Vec<Split>>;
-
-    /// Numbers of the [`Dataset::splits`] that can hold rows for which the predicate is true, ascending, as far as that is known
-    /// without reading rows: one that is left out has none. By default nothing is known, and all are given.
-    ///
-    /// # Errors
-    /// As [`Dataset::splits`]; [`crate::ErrorKind::InvalidInput`] if the predicate does not fit the schema.
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        predicate.bind(&self.schema())?;
-        Ok((0..self.splits()?.len()).collect())
-    }
-
     /// The partitions of a table whose rows lie apart by the values of some columns; empty if they do not. They cover all
     /// rows, and no row twice.
     ///
@@ -70,14 +54,21 @@ pub trait Dataset: Send + Sync + Debug {
     /// A scan of everything, to be narrowed: `dataset.scan().project(["id"]).filter(…).read()`.
     fn scan(&self) -> Scan<'_>;
 
-    /// Gives the rows asked for. [`Scan::read`] is the friendlier way here.
+    /// Finds what must be read to give the rows asked for: prunes, once, and leaves the rest to the tasks of the plan.
     ///
     /// The predicate is applied to every row: pruning may save work but never decides alone.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::InvalidInput`] if the request names what is not there; what reading meets comes out of the
-    /// stream.
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader>;
+    /// [`crate::ErrorKind::InvalidInput`] if the request names what is not there; if an index that planning needs cannot be read.
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan>;
+
+    /// Gives the rows asked for. [`Scan::read`] is the friendlier way here.
+    ///
+    /// # Errors
+    /// As [`Dataset::plan`]; what reading meets comes out of the stream.
+    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+        self.plan(request)?.read()
+    }
 
     /// What opening noticed and a reader of its rows should know: parts that are missing, replicas that were passed over.
     fn findings(&self) -> Vec<Finding> {
@@ -164,38 +155,6 @@ impl fmt::Display for Absence {
     }
 }
 
-/// An independent unit of work: a row group, a rowset, a segment, a stretch of rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Split {
-    /// Positions of its rows in the dataset, where positions are known before reading.
-    pub rows: Option<Range<u64>>,
-    /// About how many bytes reading all of it takes.
-    pub bytes: u64,
-}
-
-/// Rows of a split where they may end anywhere: a power of two, so that splits end where batches and most blocks do.
-pub const SPLIT_ROWS: u64 = 1 << 17;
-
-impl Split {
-    /// Stretches of [`SPLIT_ROWS`] of `rows` rows, which take about `bytes` bytes in all.
-    pub fn stretches(rows: u64, bytes: u64) -> Vec<Self> {
-        let count = rows.div_ceil(SPLIT_ROWS);
-        let bytes = bytes.checked_div(count).unwrap_or_default();
-        (0..count)
-            .map(|number| {
-                let start = number.saturating_mul(SPLIT_ROWS);
-                Self { rows: Some(start..start.saturating_add(SPLIT_ROWS).min(rows)), bytes }
-            })
-            .collect()
-    }
-
-    /// The numbers of those of `splits` that some of `wanted` lie in, or may.
-    pub fn holding(splits: &[Self], wanted: &RowRanges) -> Vec<usize> {
-        let may_hold = |split: &Self| split.rows.as_ref().is_none_or(|rows| !wanted.within(rows).is_empty());
-        splits.iter().enumerate().filter(|(_, split)| may_hold(split)).map(|(number, _)| number).collect()
-    }
-}
-
 /// Rows that have the same values in the columns their table is partitioned by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Partition {
@@ -224,8 +183,6 @@ pub struct ScanRequest {
     pub predicate: Option<Predicate>,
     /// Only rows at these positions.
     pub rows: Option<RowRanges>,
-    /// Only this one of [`Dataset::splits`].
-    pub split: Option<usize>,
     /// Rows per batch, at most.
     pub batch_size: usize,
     /// Stop after this many rows.
@@ -247,7 +204,6 @@ impl Default for ScanRequest {
             projection: None,
             predicate: None,
             rows: None,
-            split: None,
             batch_size: DEFAULT_BATCH_SIZE,
             limit: None,
             row_numbers: None,
@@ -290,24 +246,10 @@ impl ScanRequest {
         Ok(Arc::new(projected))
     }
 
-    /// The row positions to visit in a dataset of `row_count` rows: all, narrowed by position and split.
-    ///
-    /// # Errors
-    /// [`crate::ErrorKind::InvalidInput`] if the split does not exist.
-    pub fn wanted_rows(&self, row_count: u64, splits: &[Split]) -> Result<RowRanges> {
-        let mut wanted = RowRanges::one(0..row_count);
-        if let Some(rows) = &self.rows {
-            wanted = wanted.intersect(rows);
-        }
-        if let Some(index) = self.split {
-            let split = splits.get(index).ok_or_else(|| {
-                Error::invalid(format!("no split number {index}: there are {}", splits.len()))
-            })?;
-            if let Some(rows) = &split.rows {
-                wanted = wanted.intersect(&RowRanges::one(rows.clone()));
-            }
-        }
-        Ok(wanted)
+    /// The row positions to visit in a dataset of `row_count` rows.
+    pub fn wanted_rows(&self, row_count: u64) -> RowRanges {
+        let all = RowRanges::one(0..row_count);
+        self.rows.as_ref().map_or(all.clone(), |rows| all.intersect(rows))
     }
 }
 
@@ -353,13 +295,6 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Only this one of [`Dataset::splits`].
-    #[must_use]
-    pub fn split(mut self, index: usize) -> Self {
-        self.request.split = Some(index);
-        self
-    }
-
     /// Rows per batch, at most; [`DEFAULT_BATCH_SIZE`] unless set.
     #[must_use]
     pub fn batch_size(mut self, rows: usize) -> Self {
@@ -392,13 +327,21 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     /// [`crate::ErrorKind::InvalidInput`] if a column is unknown; see [`Dataset::read`].
-    pub fn read(mut self) -> Result<BatchReader> {
+    pub fn read(self) -> Result<BatchReader> {
+        self.plan()?.read()
+    }
+
+    /// Finds what must be read, to divide it among threads: see [`Dataset::plan`].
+    ///
+    /// # Errors
+    /// As [`Scan::read`].
+    pub fn plan(mut self) -> Result<ScanPlan> {
         if let Some(columns) = &self.columns {
             let schema = self.dataset.schema();
             let indexes = columns.iter().map(|name| column_index(&schema, name)).collect::<Result<_>>()?;
             self.request.projection = Some(indexes);
         }
-        self.dataset.read(&self.request)
+        self.dataset.plan(&self.request)
     }
 }
 

@@ -3,7 +3,8 @@
 //! | module | what it says |
 //! | --- | --- |
 //! | [`source`] | where bytes come from: [`Source`], with positioned reads |
-//! | [`dataset`] | what a file or a table is: [`Dataset`], [`Scan`], [`Split`] |
+//! | [`dataset`] | what a file or a table is: [`Dataset`], [`Scan`] |
+//! | [`plan`] | what a scan will read, as tasks: [`ScanPlan`], [`ScanTask`] |
 //! | [`positional`] | the scan of every format whose columns can be read by row position |
 //! | [`predicate`] | which rows are wanted: [`Predicate`], evaluated on rows, on zones and on key ranges |
 //! | [`rows`] | sets of row positions: [`RowRanges`] |
@@ -58,6 +59,7 @@ pub mod merge;
 pub mod numbers;
 pub mod order;
 pub mod pieces;
+pub mod plan;
 pub mod positional;
 pub mod predicate;
 pub mod progress;
@@ -74,10 +76,11 @@ pub mod views;
 pub mod widen;
 
 pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
-pub use dataset::{Absence, BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest, Split};
+pub use dataset::{Absence, BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest};
 pub use error::{CallOption, Error, ErrorKind, Position, Result};
 pub use limits::Limits;
 pub use memory::ScanMemory;
+pub use plan::{PlannedScan, ScanPlan, ScanTask, TaskSpan};
 pub use predicate::{CompareOp, Literal, Predicate, col, lit};
 pub use progress::Progress;
 pub use rows::RowRanges;

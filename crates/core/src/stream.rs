@@ -6,11 +6,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
+    UInt64Array,
+};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
-use arrow_select::filter::FilterBuilder;
+use arrow_select::filter::{FilterBuilder, FilterPredicate};
 
-use crate::dataset::{BatchReader, Dataset, ScanRequest, Split, column_index};
+use crate::dataset::{BatchReader, ScanRequest, column_index};
 use crate::error::{Error, Result};
 use crate::predicate::BoundPredicate;
 use crate::rows::RowRanges;
@@ -65,78 +68,131 @@ where
 
 /// Reads rows by position from a dataset that does not know how many rows it has: everything is read, in order, and counted.
 ///
-/// Of a split, the rows of those before it are counted first. `dataset` must answer requests that ask for neither positions nor
-/// row numbers by itself.
+/// `read` must answer requests that ask for neither positions nor row numbers.
 ///
 /// # Errors
 /// As [`apply`], and as reading the dataset.
-pub fn read_by_counting(dataset: &dyn Dataset, request: &ScanRequest) -> Result<BatchReader> {
-    let schema = dataset.schema();
+pub fn read_by_counting(
+    schema: &Schema,
+    request: &ScanRequest,
+    read: impl FnOnce(&ScanRequest) -> Result<BatchReader>,
+) -> Result<BatchReader> {
     let everything = ScanRequest {
-        projection: Some(needed_columns(request, &schema)?),
+        projection: Some(needed_columns(request, schema)?),
         batch_size: request.batch_size,
         on_damage: request.on_damage.clone(),
         ..ScanRequest::default()
     };
-    let mut request = request.clone();
-    if let Some(split) = request.split.take() {
-        let splits = dataset.splits()?.len();
-        if split >= splits {
-            return Err(Error::invalid(format!("no split number {split}: there are {splits}")));
-        }
-        let (mut start, mut end) = (0, 0u64);
-        for number in 0..=split {
-            start = end;
-            end = end.saturating_add(count(dataset, number, &request)?);
-        }
-        let inside = RowRanges::one(start..end);
-        request.rows = Some(request.rows.map_or(inside.clone(), |rows| rows.intersect(&inside)));
+    let input = read(&everything)?.map(|batch| batch.map_err(Error::from));
+    apply(input, schema, request)
+}
+
+/// Which rows of a batch are wanted.
+pub type Condition = Box<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send>;
+
+/// What comes after decoding, whatever was decoded: rows that do not match go, columns get their order, and no more rows are
+/// given than were asked for.
+pub struct Tail {
+    condition: Option<Condition>,
+    /// The output columns, as positions in what was decoded.
+    projection: Vec<usize>,
+    output: SchemaRef,
+    left: u64,
+}
+
+impl Tail {
+    /// For batches that hold the columns `decoded` of `schema`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::InvalidInput`] if the request names a column that is not there.
+    pub fn new(
+        request: &ScanRequest,
+        schema: &Schema,
+        decoded: &[usize],
+        condition: Option<Condition>,
+    ) -> Result<Self> {
+        let position = |column: &usize| {
+            let place = decoded.iter().position(|known| known == column);
+            place.ok_or_else(|| Error::internal(format!("column number {column} is not read")))
+        };
+        Ok(Self {
+            condition,
+            projection: request.projected(schema)?.iter().map(position).collect::<Result<_>>()?,
+            output: request.output_schema(schema)?,
+            left: request.limit.unwrap_or(u64::MAX),
+        })
     }
-    let input = dataset.read(&everything)?.map(|batch| batch.map_err(Error::from));
-    apply(input, &schema, &request)
-}
 
-/// How many rows a split gives.
-fn count(dataset: &dyn Dataset, split: usize, request: &ScanRequest) -> Result<u64> {
-    let request = ScanRequest {
-        projection: Some(Vec::new()),
-        split: Some(split),
-        on_damage: request.on_damage.clone(),
-        ..ScanRequest::default()
-    };
-    let mut rows = 0u64;
-    for batch in dataset.read(&request)? {
-        rows = rows.saturating_add(batch.map_err(Error::from)?.num_rows() as u64);
+    /// The schema of what is given.
+    pub fn output(&self) -> SchemaRef {
+        Arc::clone(&self.output)
     }
-    Ok(rows)
-}
 
-/// A stream has one split, and where its rows lie is not known before reading.
-pub fn single_split(size_bytes: u64, row_count: Option<u64>) -> Vec<Split> {
-    vec![Split { rows: row_count.map(|rows| 0..rows), bytes: size_bytes }]
-}
+    /// Whether no more rows are wanted.
+    pub fn is_done(&self) -> bool {
+        self.left == 0
+    }
 
-/// Refuses a split number other than the only one.
-///
-/// # Errors
-/// [`crate::ErrorKind::InvalidInput`] for any other.
-pub fn check_single_split(request: &ScanRequest) -> Result<()> {
-    match request.split {
-        None | Some(0) => Ok(()),
-        Some(index) => Err(Error::invalid(format!("no split number {index}: there are 1"))),
+    /// What of a batch is given. `numbers` are the positions of its rows, if those are asked for.
+    ///
+    /// # Errors
+    /// If the condition cannot be evaluated.
+    pub fn give(&mut self, batch: &RecordBatch, numbers: Option<ArrayRef>) -> Result<RecordBatch> {
+        let matches = self.condition.as_ref().map(|condition| condition(batch)).transpose()?;
+        let filter = matches.filter(|matches| matches.true_count() < matches.len());
+        let filter = filter.map(|matches| FilterBuilder::new(&matches).optimize().build());
+        let count = filter.as_ref().map_or(batch.num_rows(), FilterPredicate::count);
+        let kept = offset(self.left.min(count as u64));
+        self.left = self.left.saturating_sub(kept as u64);
+        let give = |column: &ArrayRef| -> Result<ArrayRef> {
+            let column = match &filter {
+                Some(filter) => filter.filter(column)?,
+                None => Arc::clone(column),
+            };
+            Ok(if kept < count { column.slice(0, kept) } else { column })
+        };
+        let mut columns = Vec::with_capacity(self.projection.len().saturating_add(1));
+        for &column in &self.projection {
+            let column = batch.columns().get(column);
+            columns.push(give(column.ok_or_else(|| Error::internal("a stream without a column it names"))?)?);
+        }
+        if let Some(numbers) = numbers {
+            columns.push(give(&numbers)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(kept));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+
+    /// What of a stream is given. Each of its batches comes with the positions of its rows, if those are asked for.
+    pub fn read<I>(mut self, input: I) -> BatchReader
+    where
+        I: Iterator<Item = Result<(RecordBatch, Option<ArrayRef>)>> + Send + 'static,
+    {
+        let output = self.output();
+        let mut input = input.fuse();
+        let mut has_failed = false;
+        let batches = std::iter::from_fn(move || {
+            while !has_failed && !self.is_done() {
+                match input.next()?.and_then(|(batch, numbers)| self.give(&batch, numbers)) {
+                    Ok(batch) if batch.num_rows() == 0 => {}
+                    given => {
+                        has_failed = given.is_err();
+                        return Some(given.map_err(ArrowError::from));
+                    }
+                }
+            }
+            None
+        });
+        Box::new(RecordBatchIterator::new(batches, output))
     }
 }
 
 struct Applied<I> {
     input: I,
-    schema: SchemaRef,
-    predicate: Option<BoundPredicate>,
+    tail: Tail,
     rows: Option<VecDeque<Range<u64>>>,
-    /// The output columns, as positions in the input.
-    projection: Vec<usize>,
     with_row_numbers: bool,
     batch_size: usize,
-    remaining: u64,
     ready: VecDeque<RecordBatch>,
     is_done: bool,
 }
@@ -144,24 +200,14 @@ struct Applied<I> {
 impl<I> Applied<I> {
     fn try_new(input: I, schema: &Schema, request: &ScanRequest) -> Result<Self> {
         let needed = needed_columns(request, schema)?;
-        let input_schema = schema.project(&needed)?;
-        let predicate =
-            request.predicate.as_ref().map(|predicate| predicate.bind(&input_schema)).transpose()?;
-        let position = |column: &usize| {
-            needed
-                .binary_search(column)
-                .map_err(|_| Error::internal(format!("column number {column} is not read")))
-        };
-        let projection = request.projected(schema)?.iter().map(position).collect::<Result<_>>()?;
+        let narrow = schema.project(&needed)?;
+        let bound = request.predicate.as_ref().map(|predicate| predicate.bind(&narrow)).transpose()?;
         Ok(Self {
             input,
-            schema: request.output_schema(schema)?,
-            predicate,
+            tail: Tail::new(request, schema, &needed, bound.map(BoundPredicate::into_condition))?,
             rows: request.rows.as_ref().map(|rows: &RowRanges| rows.as_slice().iter().cloned().collect()),
-            projection,
             with_row_numbers: request.row_numbers.is_some(),
             batch_size: request.batch_size.max(1),
-            remaining: request.limit.unwrap_or(u64::MAX),
             ready: VecDeque::new(),
             is_done: false,
         })
@@ -189,44 +235,25 @@ impl<I> Applied<I> {
 
     /// Whether no row to come can be wanted.
     fn is_past_the_end(&self) -> bool {
-        self.remaining == 0 || self.rows.as_ref().is_some_and(VecDeque::is_empty)
+        self.tail.is_done() || self.rows.as_ref().is_some_and(VecDeque::is_empty)
     }
 
     fn take_in(&mut self, first: u64, batch: &RecordBatch) -> Result<()> {
         for part in self.wanted_parts(first, batch.num_rows() as u64) {
             let (start, length) = (part.start, part.end.saturating_sub(part.start));
-            self.give(batch.slice(start, length), first.saturating_add(start as u64))?;
+            self.give(&batch.slice(start, length), first.saturating_add(start as u64))?;
         }
         Ok(())
     }
 
     /// Filters, cuts and projects a stretch of rows that begins at position `first`.
-    fn give(&mut self, batch: RecordBatch, first: u64) -> Result<()> {
-        let rows = batch.num_rows() as u64;
-        let numbers = || UInt64Array::from_iter_values(first..first.saturating_add(rows));
-        let mut numbers: Option<ArrayRef> = self.with_row_numbers.then(|| Arc::new(numbers()) as ArrayRef);
-        let mut batch = batch;
-        if let Some(predicate) = &self.predicate {
-            let matches = predicate.evaluate(&batch)?;
-            let filter = FilterBuilder::new(&matches).optimize().build();
-            batch = filter.filter_record_batch(&batch)?;
-            numbers = numbers.map(|numbers| filter.filter(&numbers)).transpose()?;
-        }
-        let kept = offset(self.remaining.min(batch.num_rows() as u64));
-        self.remaining = self.remaining.saturating_sub(kept as u64);
-        let mut columns = Vec::with_capacity(self.projection.len().saturating_add(1));
-        for &column in &self.projection {
-            let column = batch.columns().get(column);
-            columns.push(Arc::clone(
-                column.ok_or_else(|| Error::internal("a stream without a column it names"))?,
-            ));
-        }
-        columns.extend(numbers);
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+    fn give(&mut self, batch: &RecordBatch, first: u64) -> Result<()> {
+        let end = first.saturating_add(batch.num_rows() as u64);
+        let numbers = || Arc::new(UInt64Array::from_iter_values(first..end)) as ArrayRef;
+        let batch = self.tail.give(batch, self.with_row_numbers.then(numbers))?;
         let mut start = 0;
-        while start < kept {
-            let length = self.batch_size.min(kept.saturating_sub(start));
+        while start < batch.num_rows() {
+            let length = self.batch_size.min(batch.num_rows().saturating_sub(start));
             self.ready.push_back(batch.slice(start, length));
             start = start.saturating_add(length);
         }
@@ -261,7 +288,7 @@ impl<I: Iterator<Item = Result<(u64, RecordBatch)>>> Iterator for Applied<I> {
 
 impl<I: Iterator<Item = Result<(u64, RecordBatch)>>> RecordBatchReader for Applied<I> {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        self.tail.output()
     }
 }
 

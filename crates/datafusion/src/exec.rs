@@ -17,9 +17,10 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, EmptyRecordBatchStream, ExecutionPlan, Partitioning, PlanProperties,
+    SendableRecordBatchStream,
 };
-use pilaster_core::{DatasetRef, ScanRequest};
+use pilaster_core::{DatasetRef, ScanPlan, ScanRequest, ScanTask};
 use tokio::sync::mpsc::Sender;
 
 use crate::error::to_datafusion;
@@ -28,32 +29,34 @@ use crate::hidden::cleared;
 /// Batches decoded ahead of the consumer, per partition.
 const BATCHES_AHEAD: usize = 2;
 
-/// Reads a dataset: each partition is a contiguous group of its splits, decoded on a thread of its own.
+/// Reads a dataset: each partition is a task of the scan's plan, decoded on a thread of its own.
 #[derive(Debug)]
 pub struct PilasterExec {
     dataset: DatasetRef,
     request: ScanRequest,
-    groups: Arc<[Vec<usize>]>,
+    /// One for each partition; of a scan without rows there is a partition, and no task.
+    tasks: Vec<ScanTask>,
     statistics: Statistics,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl PilasterExec {
-    /// A plan that answers `request`, with one partition per group of split numbers.
+    /// Reads what was planned of `dataset`, in at most `partitions` partitions.
     ///
     /// # Errors
-    /// If the request projects columns that are not there.
+    /// If the tasks of the plan cannot be found.
     pub fn try_new(
         dataset: DatasetRef,
-        request: ScanRequest,
-        groups: Vec<Vec<usize>>,
+        plan: &ScanPlan,
+        partitions: usize,
         statistics: Statistics,
     ) -> Result<Self> {
-        let schema = request.output_schema(&dataset.schema()).map_err(to_datafusion)?;
+        let (schema, request) = (plan.schema(), plan.request().clone());
+        let tasks = plan.tasks_for(partitions).map_err(to_datafusion)?;
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(groups.len()),
+            Partitioning::UnknownPartitioning(tasks.len().max(1)),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
@@ -65,7 +68,7 @@ impl PilasterExec {
         Ok(Self {
             dataset,
             request,
-            groups: groups.into(),
+            tasks,
             statistics,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -133,24 +136,17 @@ impl ExecutionPlan for PilasterExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if partition >= self.groups.len() {
+    fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition >= self.tasks.len().max(1) {
             return Err(DataFusionError::Internal(format!("no partition {partition}")));
         }
         let schema = self.schema();
-        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), BATCHES_AHEAD);
-        let task = PartitionTask {
-            dataset: Arc::clone(&self.dataset),
-            request: ScanRequest {
-                batch_size: context.session_config().batch_size(),
-                ..self.request.clone()
-            },
-            groups: Arc::clone(&self.groups),
-            partition,
-            schema,
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-            output: stream.tx(),
+        let Some(scan) = self.tasks.get(partition).cloned() else {
+            return Ok(Box::pin(EmptyRecordBatchStream::new(schema)));
         };
+        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), BATCHES_AHEAD);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let task = PartitionTask { scan, schema, metrics, output: stream.tx() };
         stream.spawn_blocking(move || task.run());
         Ok(stream.build())
     }
@@ -167,7 +163,7 @@ impl ExecutionPlan for PilasterExec {
         Ok(Arc::new(match args.partition() {
             None => self.statistics.clone(),
             // One partition of one is the whole; what each of several holds is not known.
-            Some(_) if self.groups.len() == 1 => self.statistics.clone(),
+            Some(_) if self.tasks.len() <= 1 => self.statistics.clone(),
             Some(_) => Statistics::new_unknown(&self.schema()),
         }))
     }
@@ -175,43 +171,25 @@ impl ExecutionPlan for PilasterExec {
 
 /// One partition being read on its own thread.
 struct PartitionTask {
-    dataset: DatasetRef,
-    request: ScanRequest,
-    groups: Arc<[Vec<usize>]>,
-    partition: usize,
+    scan: ScanTask,
     schema: SchemaRef,
     metrics: BaselineMetrics,
     output: Sender<Result<RecordBatch>>,
 }
 
 impl PartitionTask {
-    fn run(mut self) -> Result<()> {
-        let groups = Arc::clone(&self.groups);
-        for &split in groups.get(self.partition).into_iter().flatten() {
-            if self.request.limit == Some(0) || !self.read_split(split)? {
+    /// Reads until nobody wants more.
+    fn run(self) -> Result<()> {
+        let mut reader = self.timed(|task| task.scan.read()).map_err(to_datafusion)?;
+        while let Some(batch) = self.timed(|_| reader.next()) {
+            let batch = self.conform(batch?)?;
+            self.metrics.record_output(batch.num_rows());
+            if self.output.blocking_send(Ok(batch)).is_err() {
                 break;
             }
         }
         self.metrics.done();
         Ok(())
-    }
-
-    /// Reads one split; false when nobody wants more.
-    fn read_split(&mut self, split: usize) -> Result<bool> {
-        self.request.split = Some(split);
-        let mut reader = self.timed(|task| task.dataset.read(&task.request)).map_err(to_datafusion)?;
-        while let Some(batch) = self.timed(|_| reader.next()) {
-            let batch = self.conform(batch?)?;
-            let rows = batch.num_rows();
-            if let Some(limit) = &mut self.request.limit {
-                *limit = limit.saturating_sub(u64::try_from(rows).unwrap_or(u64::MAX));
-            }
-            self.metrics.record_output(rows);
-            if self.output.blocking_send(Ok(batch)).is_err() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     fn timed<T>(&self, work: impl FnOnce(&Self) -> T) -> T {

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::record_batch::RecordBatchReader;
+use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionStateBuilder;
@@ -20,9 +17,10 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::prelude::SessionConfig;
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::stream::{Condition, Tail};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, DatasetRef, Error, Finding, Partition, Predicate, Progress, Result, Scan,
-    ScanRequest, Split, VerifyDepth, VerifyReport,
+    Absence, Dataset, DatasetRef, Error, Finding, Partition, Predicate, Progress, Result, Scan, ScanPlan,
+    ScanRequest, VerifyDepth, VerifyReport,
 };
 
 use crate::blocking::on_wide_stack;
@@ -150,10 +148,6 @@ impl Dataset for FilteredDataset {
         self.inner.size_bytes()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        self.inner.splits()
-    }
-
     fn partitions(&self) -> Result<Vec<Partition>> {
         self.inner.partitions()
     }
@@ -166,25 +160,18 @@ impl Dataset for FilteredDataset {
         self.inner.absences()
     }
 
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        match &self.filter.predicate {
-            Some(own) => self.inner.splits_for(&Predicate::And(vec![own.clone(), predicate.clone()])),
-            None => self.inner.splits_for(predicate),
-        }
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         let schema = self.inner.schema();
         let mut inner = request.clone();
         inner.predicate = match (self.filter.predicate.clone(), inner.predicate.take()) {
             (Some(own), Some(asked)) => Some(Predicate::And(vec![own, asked])),
             (own, asked) => own.or(asked),
         };
-        let Some(rest) = &self.filter.rest else { return self.inner.read(&inner) };
+        let Some(rest) = &self.filter.rest else { return self.inner.plan(&inner) };
 
         // The rest looks at columns that may not be asked for, and a limit counts rows after it.
         let mut columns = request.projected(&schema)?;
@@ -194,16 +181,20 @@ impl Dataset for FilteredDataset {
                 columns.push(index);
             }
         }
-        inner.projection = Some(columns);
+        inner.projection = Some(columns.clone());
         inner.limit = None;
-        let condition = physical(rest, &inner.output_schema(&schema)?)?;
-        Ok(Box::new(FilteredReader {
-            input: self.inner.read(&inner)?,
-            condition,
-            projection: output_columns(request, &inner, &schema)?,
-            schema: request.output_schema(&schema)?,
-            remaining: request.limit.unwrap_or(u64::MAX),
-        }))
+        let condition = physical(rest, &Arc::new(schema.project(&columns)?))?;
+        ScanPlan::around(self.inner.plan(&inner)?, request, &self.inner.schema(), move |request, inner| {
+            let condition = Arc::clone(&condition);
+            let matches: Condition = Box::new(move |batch| matches(condition.as_ref(), batch));
+            let tail = Tail::new(request, &schema, &columns, Some(matches))?;
+            let (with_numbers, width) = (request.row_numbers.is_some(), columns.len());
+            Ok(tail.read(inner.read(None)?.map(move |batch| {
+                let batch = batch?;
+                let numbers = batch.columns().get(width).filter(|_| with_numbers).cloned();
+                Ok((batch.project(&(0..width).collect::<Vec<_>>())?, numbers))
+            })))
+        })
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
@@ -235,74 +226,18 @@ fn without_values(mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
     columns
 }
 
-/// Where the columns of `request` stand in the batches of `inner`, which has more columns before the row numbers.
-fn output_columns(request: &ScanRequest, inner: &ScanRequest, schema: &Schema) -> Result<Vec<usize>> {
-    let mut columns: Vec<usize> = (0..request.projected(schema)?.len()).collect();
-    if request.row_numbers.is_some() {
-        columns.push(inner.projected(schema)?.len());
-    }
-    Ok(columns)
-}
-
 fn physical(expr: &Expr, schema: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
     let columns = DFSchema::try_from(Arc::clone(schema)).map_err(from_datafusion)?;
     create_physical_expr(expr, &columns, &ExecutionProps::new(), &PhysicalPlanningContext::default())
         .map_err(from_datafusion)
 }
 
-struct FilteredReader {
-    input: BatchReader,
-    condition: Arc<dyn PhysicalExpr>,
-    projection: Vec<usize>,
-    schema: SchemaRef,
-    remaining: u64,
-}
-
-impl FilteredReader {
-    fn filter(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let matches = self
-            .condition
-            .evaluate(&cleared_batch(batch)?)
-            .and_then(|value| value.into_array(batch.num_rows()))
-            .map_err(from_datafusion)?;
-        let matches =
-            matches.as_boolean_opt().ok_or_else(|| Error::internal("a condition without truth values"))?;
-        let kept = filter_record_batch(batch, matches)?;
-        let rows = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(kept.num_rows());
-        self.remaining = self.remaining.saturating_sub(rows as u64);
-        let projected = kept.slice(0, rows).project(&self.projection)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let columns = projected.columns().to_vec();
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
-    }
-}
-
-impl Iterator for FilteredReader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if self.remaining == 0 {
-                return None;
-            }
-            let filtered = match self.input.next()? {
-                Ok(batch) => self.filter(&batch),
-                Err(error) => return Some(Err(error)),
-            };
-            match filtered {
-                Ok(batch) if batch.num_rows() == 0 => {}
-                Ok(batch) => return Some(Ok(batch)),
-                Err(error) => {
-                    self.remaining = 0;
-                    return Some(Err(error.into()));
-                }
-            }
-        }
-    }
-}
-
-impl RecordBatchReader for FilteredReader {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
+/// For which rows a condition is true.
+fn matches(condition: &dyn PhysicalExpr, batch: &RecordBatch) -> Result<BooleanArray> {
+    let matches = condition
+        .evaluate(&cleared_batch(batch)?)
+        .and_then(|value| value.into_array(batch.num_rows()))
+        .map_err(from_datafusion)?;
+    let matches = matches.as_boolean_opt().cloned();
+    matches.ok_or_else(|| Error::internal("a condition without truth values"))
 }

@@ -3,7 +3,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`table`] | a [`Dataset`](pilaster_core::Dataset) as a table: projection, filters, limit and statistics pushed down |
-//! | [`exec`] | the plan node that reads it, one partition per group of splits |
+//! | [`exec`] | the plan node that reads it, one partition per task of the plan |
 //! | [`mod@translate`] | DataFusion expressions as [`Predicate`](pilaster_core::Predicate)s |
 //! | [`session`] | a session: paths as tables, table functions, SQL in, batches out |
 //! | [`blocking`] | the same for callers that do not use async |
@@ -61,7 +61,6 @@ pub mod memory;
 mod open;
 mod parquet_damage;
 mod partition_text;
-mod partitions;
 mod rules;
 pub mod session;
 mod staged_copy;

@@ -102,7 +102,7 @@ impl SqlContext {
         let mut config = SessionConfig::new()
             .with_batch_size(batch_size)
             .with_information_schema(true)
-            // Dealing batches around would mix up the rows of a filtered table; splits keep the threads busy.
+            // Dealing batches around would mix up the rows of a filtered table; tasks keep the threads busy.
             .with_round_robin_repartition(false)
             // It takes what several readers of Parquet have seen of `max(a)` for the bounds of `min(b)`, and leaves out the rows that
             // are neither: https://github.com/apache/datafusion/issues/25147.

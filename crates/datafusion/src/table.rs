@@ -14,7 +14,6 @@ use pilaster_core::{DatasetRef, Predicate, ScanRequest};
 use crate::error::to_datafusion;
 use crate::exec::PilasterExec;
 use crate::filter::{RowFilter, all_of};
-use crate::partitions::group_splits;
 use crate::statistics::table_statistics;
 use crate::translate::translate;
 
@@ -70,6 +69,7 @@ impl TableProvider for PilasterTable {
             projection: projection.cloned(),
             predicate,
             limit: limit.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)),
+            batch_size: state.config().batch_size(),
             ..ScanRequest::default()
         };
         // Without a filter the first rows answer a limit: one thread reads them and stops.
@@ -78,17 +78,12 @@ impl TableProvider for PilasterTable {
         } else {
             state.config().target_partitions()
         };
-        let splits = dataset.splits().map_err(to_datafusion)?;
-        let wanted = match &request.predicate {
-            Some(predicate) => dataset.splits_for(predicate).map_err(to_datafusion)?,
-            None => (0..splits.len()).collect(),
-        };
-        let groups = group_splits(&splits, &wanted, target);
+        let plan = dataset.plan(&request).map_err(to_datafusion)?;
         let mut statistics = self.known_statistics().clone();
         if !filters.is_empty() {
             statistics = statistics.to_inexact();
         }
-        Ok(Arc::new(PilasterExec::try_new(dataset, request, groups, statistics)?))
+        Ok(Arc::new(PilasterExec::try_new(dataset, &plan, target, statistics)?))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {

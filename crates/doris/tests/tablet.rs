@@ -27,7 +27,7 @@ use pilaster_doris::KeysType;
 use pilaster_doris::tablet::{
     TabletFolder, TabletMeta, TabletOptions, TabletReader, find_tablets, has_tablets,
 };
-use pilaster_testing::needs;
+use pilaster_testing::{batches_by_task, needs};
 use support::cells::cell;
 use support::{batches, goldens};
 
@@ -134,11 +134,8 @@ fn filters_and_limits_see_the_rows_of_the_tablet() {
         }
         let limited: usize = batches(tablet.scan().limit(2)).unwrap().iter().map(RecordBatch::num_rows).sum();
         assert_eq!(limited, rows.num_rows().min(2), "{name}");
-        let of_splits: usize = (0..tablet.splits().unwrap().len())
-            .flat_map(|split| batches(tablet.scan().split(split)).unwrap())
-            .map(|batch| batch.num_rows())
-            .sum();
-        assert_eq!(of_splits, rows.num_rows(), "{name}");
+        let tasks = batches_by_task(tablet.scan()).unwrap().concat();
+        assert_eq!(tasks.iter().map(RecordBatch::num_rows).sum::<usize>(), rows.num_rows(), "{name}");
         assert_eq!(tablet.verify(VerifyDepth::Values, &Silent).unwrap().findings, [], "{name}");
     }
 }

@@ -25,7 +25,7 @@ use pilaster_core::{Dataset, Limits, LossLog, RowRanges, Scan, col, lit};
 use pilaster_doris::segment::{Compression, SegmentWriteOptions};
 use pilaster_doris::tablet::{TabletOptions, TabletReader, TabletWriteOptions, TabletWriter, find_tablets};
 use pilaster_doris::{TableModel, TabletSchema};
-use pilaster_testing::needs;
+use pilaster_testing::{batches_by_task, needs};
 use support::batches;
 
 fn batch(keys: &[i64], values: &[i64]) -> RecordBatch {
@@ -105,11 +105,9 @@ fn rows_of_keyed_tables_come_in_key_order() {
             let some = batches(tablet.scan().filter(col("value").gt(lit(60_i64)))).unwrap();
             let wanted = expected_keys.iter().zip(values).filter(|(_, value)| *value > 60);
             assert_eq!(longs(&some, "key"), wanted.map(|(key, _)| *key).collect::<Vec<_>>());
-            // Splits follow each other.
-            let splits = tablet.splits().unwrap().len();
-            let parts = (0..splits).flat_map(|split| batches(tablet.scan().split(split)).unwrap());
-            assert_eq!(longs(&parts.collect::<Vec<_>>(), "key"), expected_keys);
-            assert!(tablet.scan().split(splits).read().is_err());
+            // Tasks follow each other.
+            let tasks = batches_by_task(tablet.scan()).unwrap();
+            assert_eq!(longs(&tasks.concat(), "key"), expected_keys);
             // Positions are those of the rows that a scan gives, whatever lies in the files.
             for (start, end) in [(0, 5), (4, 7), (10, 11), (11, 90)] {
                 let some =
@@ -124,8 +122,8 @@ fn rows_of_keyed_tables_come_in_key_order() {
                 batches(scan.row_numbers("#")).unwrap().iter().flat_map(number).collect()
             };
             assert_eq!(numbers(tablet.scan()), (0..11).collect::<Vec<_>>());
-            let parts = (0..splits).flat_map(|split| numbers(tablet.scan().split(split)));
-            assert_eq!(parts.collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
+            // Where rows are counted to be numbered, no task can begin later.
+            assert_eq!(batches_by_task(tablet.scan().row_numbers("#")).unwrap().len(), 1);
             let large = numbers(tablet.scan().filter(col("value").gt(lit(60_i64))));
             let expected = (0..11).filter(|row| values[*row as usize] > 60);
             assert_eq!(large, expected.collect::<Vec<u64>>());
@@ -163,20 +161,18 @@ fn segments_that_overlap_are_cut_into_pieces_by_key() {
         (0..count * 2).chain(last.iter().copied().filter(|key| *key >= count * 2)).collect();
     expected.sort_unstable();
     assert_eq!(keys, expected);
-    let splits = tablet.splits().unwrap();
-    assert!(splits.len() > 1, "{splits:?}");
-    let parts: Vec<_> = (0..splits.len()).map(|split| batches(tablet.scan().split(split)).unwrap()).collect();
-    assert!(parts.iter().all(|part| !part.is_empty()));
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let tasks = batches_by_task(tablet.scan()).unwrap();
+    assert!(tasks.len() > 1, "{}", tasks.len());
+    assert!(tasks.iter().all(|task| !task.is_empty()));
+    let parts = tasks.concat();
     assert_eq!(longs(&parts, "key"), expected);
     assert_eq!(longs(&parts, "value"), longs(&whole, "value"));
-    // Without keys nobody sees an order in a split; the rows are the same.
+    // Without keys nobody sees an order in a task; the rows are the same.
     let mut expected_values = longs(&whole, "value");
     assert_eq!(longs(&batches(tablet.scan().project(["value"])).unwrap(), "value"), expected_values);
     expected_values.sort_unstable();
-    let parts =
-        (0..splits.len()).flat_map(|split| batches(tablet.scan().split(split).project(["value"])).unwrap());
-    let mut values = longs(&parts.collect::<Vec<_>>(), "value");
+    let parts = batches_by_task(tablet.scan().project(["value"])).unwrap().concat();
+    let mut values = longs(&parts, "value");
     values.sort_unstable();
     assert_eq!(values, expected_values);
     let nothing = Vec::<String>::new();

@@ -19,8 +19,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use pilaster_core::plan::TASK_ROWS;
 use pilaster_core::source::{CountingSource, FileSource, ReadCounts};
-use pilaster_core::{Dataset, Predicate, RowRanges, SourceRef, col, lit};
+use pilaster_core::{Dataset, Predicate, RowRanges, Scan, SourceRef, col, lit};
 use pilaster_kudu::cfile::{CFileReader, CFileWriterOptions, Encoding};
 use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
 
@@ -178,12 +179,16 @@ fn ranges_of_keys_inside_a_block_are_exact() {
 }
 
 #[test]
-fn splits_without_a_wanted_key_are_left_out() {
+fn tasks_without_a_wanted_key_are_left_out() {
     let field = Field::new("value", DataType::Int64, false);
     let array: ArrayRef = Arc::new(Int64Array::from_iter_values(0..400_000));
     let bytes = write(&field, &[array], CFileWriterOptions::default().with_value_index(true)).unwrap();
-    let reader = CFileReader::open(memory("splits", bytes)).unwrap();
-    assert_eq!(reader.splits().unwrap().len(), 4);
+    let reader = CFileReader::open(memory("tasks", bytes)).unwrap();
+    let starts = |scan: Scan<'_>| -> Vec<u64> {
+        let tasks = scan.plan().unwrap().tasks().unwrap();
+        tasks.iter().map(|task| task.span().rows.clone().unwrap().start / TASK_ROWS).collect()
+    };
+    assert_eq!(starts(reader.scan()), [0, 1, 2, 3]);
     for (predicate, expected) in [
         (col("value").eq(lit(200_000_i64)), vec![1]),
         (col("value").lt(lit(131_072_i64)), vec![0]),
@@ -192,9 +197,10 @@ fn splits_without_a_wanted_key_are_left_out() {
         (col("value").gt(lit(400_000_i64)), vec![]),
         (col("value").not_eq(lit(0_i64)), vec![0, 1, 2, 3]),
     ] {
-        assert_eq!(reader.splits_for(&predicate).unwrap(), expected, "{predicate}");
+        let scan = reader.scan().filter(predicate.clone());
+        assert_eq!(starts(scan), expected, "{predicate}");
     }
-    assert!(reader.splits_for(&col("other").eq(lit(1_i64))).is_err());
+    assert!(reader.scan().filter(col("other").eq(lit(1_i64))).plan().is_err());
 }
 
 #[test]

@@ -1,20 +1,16 @@
 //! A dataset with the columns of another schema: those of the same name are cast, those it does not have are null.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, new_null_array,
-};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::cast::{CastOptions, can_cast_types, cast_with_options};
-use arrow_schema::{ArrowError, SchemaRef};
-use arrow_select::filter::filter_record_batch;
-use pilaster_core::dataset::column_index;
+use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::predicate::BoundPredicate;
+use pilaster_core::stream::{self, Tail};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, DatasetRef, Error, Finding, Limits, Progress, Result, Scan, ScanRequest,
-    Split, VerifyDepth, VerifyReport, fitting,
+    Absence, Dataset, DatasetRef, Error, Finding, Limits, Literal, Partition, Progress, Result, Scan,
+    ScanPlan, ScanRequest, VerifyDepth, VerifyReport, fitting,
 };
 
 /// Gives the rows of an inner dataset with the columns of another schema.
@@ -61,25 +57,19 @@ impl AdaptedDataset {
     }
 }
 
-/// From the batches of the inner dataset to those that were asked for.
+/// From the batches of the inner dataset to the columns that are asked for.
+#[derive(Debug, Clone)]
 struct Adapter {
-    /// Columns of the adapted schema that are read.
-    needed: Vec<usize>,
-    /// For each of them its place in the inner batches.
+    /// For each column its place in the inner batches.
     places: Vec<Option<usize>>,
     schema: SchemaRef,
-    filter: Option<BoundPredicate>,
-    /// Places in `needed`, in the order asked for.
-    projection: Vec<usize>,
     with_row_numbers: bool,
-    output: SchemaRef,
-    left: u64,
 }
 
 impl Adapter {
-    fn adapt(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    fn adapt(&self, batch: &RecordBatch) -> Result<(RecordBatch, Option<ArrayRef>)> {
         let rows = batch.num_rows();
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.needed.len());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.places.len());
         let options = CastOptions { safe: false, ..CastOptions::default() };
         for (field, place) in self.schema.fields().iter().zip(&self.places) {
             arrays.push(match place {
@@ -90,16 +80,7 @@ impl Adapter {
         let with_rows = RecordBatchOptions::new().with_row_count(Some(rows));
         let whole = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &with_rows)?;
         let numbers = self.with_row_numbers.then(|| batch.columns().last().cloned()).flatten();
-        let mut columns: Vec<ArrayRef> =
-            self.projection.iter().map(|place| Arc::clone(whole.column(*place))).collect();
-        columns.extend(numbers);
-        let mut out = RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &with_rows)?;
-        if let Some(filter) = &self.filter {
-            out = filter_record_batch(&out, &filter.evaluate(&whole).map_err(ArrowError::from)?)?;
-        }
-        let keep = usize::try_from(self.left).unwrap_or(usize::MAX).min(out.num_rows());
-        self.left = self.left.saturating_sub(keep as u64);
-        Ok(out.slice(0, keep))
+        Ok((whole, numbers))
     }
 }
 
@@ -124,21 +105,25 @@ impl Dataset for AdaptedDataset {
         self.inner.size_bytes()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        self.inner.splits()
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        let place = |inner: usize| self.columns.iter().position(|column| *column == Some(inner));
+        let mut partitions = self.inner.partitions()?;
+        for (column, value) in partitions.iter_mut().flat_map(|partition| &mut partition.values) {
+            let Some(outer) = place(*column) else { return Ok(Vec::new()) };
+            let Some(field) = self.schema.fields().get(outer) else { return Ok(Vec::new()) };
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            *value = Literal::from_array(&cast_with_options(&value.array(), field.data_type(), &strict)?, 0);
+            *column = outer;
+        }
+        Ok(partitions)
     }
 
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let projected = request.projected(&self.schema)?;
-        let mut needed: BTreeSet<usize> = projected.iter().copied().collect();
-        for name in request.predicate.iter().flat_map(|predicate| predicate.columns()) {
-            needed.insert(column_index(&self.schema, name)?);
-        }
-        let needed: Vec<usize> = needed.into_iter().collect();
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let needed = stream::needed_columns(request, &self.schema)?;
         let schema: SchemaRef = Arc::new(self.schema.project(&needed)?);
         let inner: Vec<usize> = needed.iter().filter_map(|column| self.inner_column(*column)).collect();
         let mut next = 0usize;
@@ -150,33 +135,18 @@ impl Dataset for AdaptedDataset {
         };
         let places = needed.iter().map(&mut place).collect();
         let filter = request.predicate.as_ref().map(|predicate| predicate.bind(&schema)).transpose()?;
-        let place_of = |column: &usize| needed.iter().position(|known| known == column);
-        let projection = projected.iter().filter_map(place_of).collect();
-        let reader = self.inner.read(&ScanRequest {
-            projection: Some(inner),
-            predicate: None,
-            limit: request.limit.filter(|_| filter.is_none()),
-            ..request.clone()
-        })?;
-        let output = request.output_schema(&self.schema)?;
-        let mut adapter = Adapter {
-            needed,
-            places,
-            schema,
-            filter,
-            projection,
-            with_row_numbers: request.row_numbers.is_some(),
-            output: Arc::clone(&output),
-            left: request.limit.unwrap_or(u64::MAX),
-        };
-        // A cast may write out strings that the inner dataset shares.
-        let reader = fitting::batches(reader, &Limits::default());
-        let batches = reader.map_while(move |batch| match batch {
-            _ if adapter.left == 0 => None,
-            batch => Some(batch.and_then(|batch| adapter.adapt(&batch))),
-        });
-        let batches = batches.filter(|batch| batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
-        Ok(Box::new(RecordBatchIterator::new(batches, output)) as Box<dyn RecordBatchReader + Send>)
+        let adapter = Adapter { places, schema, with_row_numbers: request.row_numbers.is_some() };
+        let of_inner =
+            ScanRequest { projection: Some(inner), predicate: None, limit: None, ..request.clone() };
+        let own = Arc::clone(&self.schema);
+        ScanPlan::around(self.inner.plan(&of_inner)?, request, &self.schema, move |request, inner| {
+            let reader = inner.read(request.limit.filter(|_| filter.is_none()))?;
+            // A cast may write out strings that the inner dataset shares.
+            let reader = fitting::batches(reader, &Limits::default());
+            let tail = Tail::new(request, &own, &needed, filter.clone().map(BoundPredicate::into_condition))?;
+            let adapter = adapter.clone();
+            Ok(tail.read(reader.map(move |batch| adapter.adapt(&batch?))))
+        })
     }
 
     fn findings(&self) -> Vec<Finding> {

@@ -192,7 +192,7 @@ fn is_written(path: &Path, content: &[u8]) -> bool {
 /// How many rows a request gives, where that is known before reading.
 fn expected_rows(dataset: &dyn Dataset, request: &ScanRequest) -> Option<u64> {
     let rows = dataset.row_count()?;
-    let wanted = request.wanted_rows(rows, &dataset.splits().ok()?).ok()?.count();
+    let wanted = request.wanted_rows(rows).count();
     Some(wanted.min(request.limit.unwrap_or(u64::MAX)))
 }
 

@@ -120,6 +120,6 @@ pub use pilaster_core as core;
 pub use pilaster_core::{
     Absence, AtomicFile, AtomicFolder, BatchReader, CompareOp, Dataset, DatasetRef, Error, ErrorKind, Extent,
     Finding, Limits, Literal, LossLog, LostCells, LostRows, OnDamage, Position, Predicate, Progress, Result,
-    RowRanges, Scan, ScanRequest, Severity, SharedFile, Source, SourceRef, Split, VerifyDepth, VerifyReport,
-    col, lit,
+    RowRanges, Scan, ScanPlan, ScanRequest, ScanTask, Severity, SharedFile, Source, SourceRef, TaskSpan,
+    VerifyDepth, VerifyReport, col, lit,
 };

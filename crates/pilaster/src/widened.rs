@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_array::RecordBatchIterator;
 use arrow_schema::{ArrowError, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, DatasetRef, Finding, Limits, Partition, Predicate, Progress, Result, Scan,
-    ScanRequest, Split, VerifyDepth, VerifyReport, fitting, widen,
+    Absence, Dataset, DatasetRef, Finding, Limits, Partition, Progress, Result, Scan, ScanPlan, ScanRequest,
+    VerifyDepth, VerifyReport, fitting, widen,
 };
 
 use crate::adapted::AdaptedDataset;
@@ -64,18 +64,6 @@ impl Dataset for WidenedDataset {
         self.inner.size_bytes()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        self.inner.splits()
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        predicate.bind(&self.schema)?;
-        match predicate.bind(&self.inner.schema()) {
-            Ok(_) => self.inner.splits_for(predicate),
-            Err(_) => Ok((0..self.splits()?.len()).collect()),
-        }
-    }
-
     fn partitions(&self) -> Result<Vec<Partition>> {
         self.inner.partitions()
     }
@@ -85,16 +73,18 @@ impl Dataset for WidenedDataset {
     }
 
     /// The predicate is the inner dataset's, where it can compare values of the narrow type: that means the same.
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         if request.predicate.as_ref().is_some_and(|predicate| predicate.bind(&self.inner.schema()).is_err()) {
-            return AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?.read(request);
+            return AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?.plan(request);
         }
         let output = request.output_schema(&self.schema)?;
-        // Dictionaries that leave as their values write them out.
-        let reader = fitting::batches(self.inner.read(request)?, &Limits::default());
-        let schema = Arc::clone(&output);
-        let batches = reader.map(move |batch| widen::batch(&batch?, &schema).map_err(ArrowError::from));
-        Ok(Box::new(RecordBatchIterator::new(batches, output)) as Box<dyn RecordBatchReader + Send>)
+        ScanPlan::around(self.inner.plan(request)?, request, &self.schema, move |request, inner| {
+            // Dictionaries that leave as their values write them out.
+            let reader = fitting::batches(inner.read(request.limit)?, &Limits::default());
+            let schema = Arc::clone(&output);
+            let batches = reader.map(move |batch| widen::batch(&batch?, &schema).map_err(ArrowError::from));
+            Ok(Box::new(RecordBatchIterator::new(batches, Arc::clone(&output))))
+        })
     }
 
     fn findings(&self) -> Vec<Finding> {

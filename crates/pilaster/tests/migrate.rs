@@ -278,7 +278,8 @@ fn files_are_filled_where_no_positions_are_known() {
     }
     for (number, (source, count, file_sizes)) in sources.into_iter().enumerate() {
         let dataset = open(&source);
-        assert!(dataset.splits().unwrap().iter().any(|split| split.rows.is_none()), "{source:?}");
+        let tasks = dataset.scan().plan().unwrap().tasks().unwrap();
+        assert!(tasks.iter().any(|task| task.span().rows.is_none()), "{source:?}");
         for most in file_sizes {
             let options = options(&source).with_file_rows(most);
             let out = folder.path().join(format!("out-{number}-{most}"));

@@ -30,9 +30,9 @@ fn a_file_says_what_it_holds() {
     let dataset = open(parquet_bytes(&sample(ROWS), 1000));
     assert_eq!(dataset.format(), "parquet");
     assert_eq!(dataset.row_count(), Some(ROWS as u64));
-    let splits = dataset.splits().unwrap();
-    assert_eq!(splits.len(), 5);
-    assert_eq!(splits[1].rows, Some(1000..2000));
+    let tasks = dataset.scan().plan().unwrap().tasks().unwrap();
+    assert_eq!(tasks.len(), 5);
+    assert_eq!(tasks[1].span().rows, Some(1000..2000));
     let statistics = dataset.column_statistics().unwrap();
     assert_eq!(statistics[0].min.as_ref().unwrap().as_primitive::<Int64Type>().value(0), 0);
     assert_eq!(statistics[0].max.as_ref().unwrap().as_primitive::<Int64Type>().value(0), ROWS as i64 - 1);
@@ -161,20 +161,21 @@ proptest! {
 }
 
 #[test]
-fn splits_together_are_the_whole() {
+fn tasks_together_are_the_whole() {
     let dataset = open(parquet_bytes(&sample(ROWS), 700));
-    let mut found = Vec::new();
-    for split in 0..dataset.splits().unwrap().len() {
-        found.extend(ids(dataset.scan().project(["id"]).split(split).read().unwrap()));
-    }
+    let tasks = dataset.scan().project(["id"]).plan().unwrap().tasks().unwrap();
+    assert_eq!(tasks.len(), 8);
+    let found: Vec<_> = tasks.iter().flat_map(|task| ids(task.read().unwrap())).collect();
     assert_eq!(found, (0..ROWS as i64).collect::<Vec<_>>());
-    let error = dataset.scan().split(99).read().err().unwrap();
-    assert_eq!(error.to_string(), "no split number 99: there are 8");
-    // Row groups that cannot match need not be planned for.
-    assert_eq!(dataset.splits_for(&col("id").eq(lit(1500_i64))).unwrap(), [2]);
-    assert_eq!(dataset.splits_for(&col("id").lt(lit(1400_i64))).unwrap(), [0, 1]);
-    assert!(dataset.splits_for(&col("id").lt(lit(0_i64))).unwrap().is_empty());
-    assert!(dataset.splits_for(&col("nothing").is_null()).is_err());
+    // Row groups that cannot match are not planned.
+    let starts = |predicate: Predicate| -> Vec<u64> {
+        let tasks = dataset.scan().filter(predicate).plan().unwrap().tasks().unwrap();
+        tasks.iter().map(|task| task.span().rows.clone().unwrap().start).collect()
+    };
+    assert_eq!(starts(col("id").eq(lit(1500_i64))), [1400]);
+    assert_eq!(starts(col("id").lt(lit(1400_i64))), [0, 700]);
+    assert!(starts(col("id").lt(lit(0_i64))).is_empty());
+    assert!(dataset.scan().filter(col("nothing").is_null()).plan().is_err());
 }
 
 /// A file whose page at some place of row group 2 is broken.

@@ -24,7 +24,8 @@ use pilaster::migrate::{MigrateOptions, migrate};
 use pilaster::output::{ParquetCodec, WriteOptions};
 use pilaster::salvage::{SalvageOptions, salvage};
 use pilaster::{
-    Extent, LossLog, OpenOptions, OutputFormat, RowRanges, ScanRequest, VerifyDepth, col, lit, open, verify,
+    Extent, LossLog, OpenOptions, OutputFormat, Predicate, RowRanges, ScanRequest, ScanTask, VerifyDepth,
+    col, lit, open, verify,
 };
 
 struct Folder(tempfile::TempDir);
@@ -181,16 +182,24 @@ fn files_of_the_same_columns_read_as_one() {
     assert_eq!(dataset.row_count(), Some(ROWS as u64));
     assert_eq!(all_rows(dataset.as_ref()).columns(), batch.columns());
     assert_eq!(open(folder.0.path().to_str().unwrap()).unwrap().row_count(), Some(ROWS as u64));
-    let splits = dataset.splits().unwrap();
-    assert_eq!(splits.len(), 4 + 4 + 4);
-    assert_eq!(splits[4].rows, Some(1700..2200));
-    let mut found = Vec::new();
-    for split in 0..splits.len() {
-        found.extend(ids(dataset.scan().split(split).read().unwrap()));
+    let tasks = dataset.scan().plan().unwrap().tasks().unwrap();
+    assert_eq!(tasks.len(), 4 + 4 + 4);
+    assert_eq!(tasks[4].span().rows, Some(1700..2200));
+    let rows =
+        |tasks: &[ScanTask]| tasks.iter().flat_map(|task| ids(task.read().unwrap())).collect::<Vec<_>>();
+    assert_eq!(rows(&tasks), (0..ROWS as i64).collect::<Vec<_>>());
+    // Merged, they go over the borders of files.
+    for count in [1, 2, 5, 99] {
+        let merged = dataset.scan().plan().unwrap().tasks_for(count).unwrap();
+        assert_eq!(merged.len(), count.min(12));
+        assert_eq!(rows(&merged), (0..ROWS as i64).collect::<Vec<_>>());
     }
-    assert_eq!(found, (0..ROWS as i64).collect::<Vec<_>>());
-    assert_eq!(dataset.splits_for(&col("id").is_in(vec![lit(3_i64), lit(1700_i64)])).unwrap(), [0, 4]);
-    assert_eq!(dataset.splits_for(&col("id").gt(lit(4800_i64))).unwrap(), [10, 11]);
+    let starts = |predicate: Predicate| -> Vec<u64> {
+        let tasks = dataset.scan().filter(predicate).plan().unwrap().tasks().unwrap();
+        tasks.iter().map(|task| task.span().rows.clone().unwrap().start).collect()
+    };
+    assert_eq!(starts(col("id").is_in(vec![lit(3_i64), lit(1700_i64)])), [0, 1700]);
+    assert_eq!(starts(col("id").gt(lit(4800_i64))), [4400, 4900]);
     let rows: RowRanges = [1690..1710, 3399..3401, 4999..9000].into_iter().collect();
     let scan = dataset.scan().project(["id"]).rows(rows).limit(21).row_numbers("n");
     let mut found = Vec::new();
@@ -330,7 +339,8 @@ fn arrow_files_and_streams_read_by_position() {
     let (file, stream) =
         (open(&folder.write("f", &bytes)).unwrap(), open(&folder.write("s", stream_bytes)).unwrap());
     assert_eq!((file.row_count(), stream.row_count()), (Some(ROWS as u64), Some(ROWS as u64)));
-    assert_eq!((file.splits().unwrap().len(), stream.splits().unwrap().len()), (8, 8));
+    let tasks = file.scan().plan().unwrap().tasks().unwrap();
+    assert_eq!((tasks.len(), stream.scan().plan().unwrap().tasks().unwrap().len()), (8, 8));
     for dataset in [&file, &stream] {
         assert_eq!(all_rows(dataset.as_ref()), batch);
         let rows: RowRanges = [5..8, 699..702, 4998..6000].into_iter().collect();
@@ -338,7 +348,7 @@ fn arrow_files_and_streams_read_by_position() {
         assert_eq!(found, [5, 7, 699, 700, 701, 4998, 4999]);
         assert!(dataset.verify(VerifyDepth::Values, &Silent).unwrap().is_sound());
     }
-    assert_eq!(ids(file.scan().split(1).read().unwrap()), (700..1400).collect::<Vec<_>>());
+    assert_eq!(ids(tasks[1].read().unwrap()), (700..1400).collect::<Vec<_>>());
     bytes.truncate(bytes.len() - 20);
     assert!(open(&folder.write("cut", bytes)).is_err());
 }
@@ -429,7 +439,7 @@ fn a_stream_that_breaks_off_gives_what_came_before() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_says_so_to_those_who_read_it_by_split() {
+fn a_stream_that_breaks_off_says_so_to_those_who_read_it_by_task() {
     let (_, bytes) = arrow_bytes(&sample(1000), 100);
     let (_, no_rows) = arrow_bytes(&sample(0), 100);
     let folder = Folder::new();
@@ -440,18 +450,22 @@ fn a_stream_that_breaks_off_says_so_to_those_who_read_it_by_split() {
     ] {
         let path = folder.write("cut", bytes);
         let dataset = open(&path).unwrap();
-        let splits = dataset.splits().unwrap().len();
-        let read = |split| dataset.scan().split(split).read().unwrap().collect::<Result<Vec<_>, _>>();
-        let found: usize = (0..splits - 1).flat_map(|split| read(split).unwrap()).map(|b| b.num_rows()).sum();
+        let tasks = dataset.scan().plan().unwrap().tasks().unwrap();
+        let (end, before) = tasks.split_last().unwrap();
+        let read = |task: &ScanTask| task.read().unwrap().collect::<Result<Vec<_>, _>>();
+        let found: usize = before.iter().flat_map(|task| read(task).unwrap()).map(|b| b.num_rows()).sum();
         assert_eq!(found, rows, "{case}");
-        let error = read(splits - 1).unwrap_err().to_string();
+        let error = read(end).unwrap_err().to_string();
+        // Merged with others it is met as well.
+        let merged = dataset.scan().plan().unwrap().tasks_for(1).unwrap();
+        assert_eq!(read(&merged[0]).unwrap_err().to_string(), error, "{case}");
         // The path and the place stand there once.
         assert_eq!(
             (error.matches(&path).count(), error.matches("at byte").count()),
             (1, 1),
             "{case}: {error}"
         );
-        let limited = dataset.scan().split(splits - 1).limit(0).read().unwrap().count();
+        let limited = end.clone().with_limit(Some(0)).read().unwrap().count();
         assert_eq!(limited, 0, "{case}");
         let out = folder.path(&format!("out {rows}"));
         let options = MigrateOptions::default();

@@ -95,7 +95,8 @@ pub fn repair<W: Write>(
             progress.advance(rows);
             continue;
         }
-        for batch in reader.scan().split(group).skip_damage(Arc::clone(&log)).read()? {
+        let rows = RowRanges::one(reader.file().group_rows(group));
+        for batch in reader.scan().rows(rows).skip_damage(Arc::clone(&log)).read()? {
             let batch = batch.map_err(Error::from)?;
             writer.write(&batch)?;
             progress.advance(batch.num_rows() as u64);

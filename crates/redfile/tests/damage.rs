@@ -27,7 +27,7 @@ use pilaster_testing::needs;
 use serde_json::{Value, json};
 
 use support::golden::Golden;
-use support::{goldens, memory, one_batch, open, small_file};
+use support::{goldens, memory, one_batch, open, row_groups, small_file};
 
 /// An undamaged file with its rows and its schema.
 struct Base {
@@ -43,8 +43,7 @@ impl Base {
         let reader = open(&bytes).unwrap();
         let batch = one_batch(reader.scan().batch_size(1 << 20)).unwrap();
         let schema = reader.redfile_schema().clone();
-        let first_rows =
-            reader.splits().unwrap().iter().map(|split| split.rows.clone().unwrap().start).collect();
+        let first_rows = row_groups(&reader).iter().map(|rows| rows.start).collect();
         Self { bytes, batch, schema, first_rows }
     }
 }
@@ -84,11 +83,11 @@ fn salvaged(reader: &RedfileReader) -> (Vec<u64>, RecordBatch, Arc<LossLog>) {
 /// Every salvaged row is the row of the undamaged file; `groups` leads from row groups found to row groups written.
 fn check_rows_are_right(base: &Base, reader: &RedfileReader, holes: &[u64]) -> Vec<(u64, u64)> {
     let (rows, batch, _) = salvaged(reader);
-    let splits = reader.splits().unwrap();
+    let groups = row_groups(reader);
     let mut kept = Vec::new();
     for (at, row) in rows.iter().enumerate() {
-        let group = splits.iter().position(|split| split.rows.clone().unwrap().contains(row)).unwrap();
-        let inside = row - splits[group].rows.clone().unwrap().start;
+        let group = groups.iter().position(|rows| rows.contains(row)).unwrap();
+        let inside = row - groups[group].start;
         kept.push((group as u64, inside));
         let mut written = group as u64;
         for hole in holes {

@@ -63,9 +63,9 @@ fn check_rewrite(golden: &Golden) -> bool {
     let reader = open_file(golden);
     let schema = RedfileSchema::from_file_elements(reader.redfile_schema().elements().to_vec()).unwrap();
     let mut writer = RedfileWriter::try_new_with_schema(Vec::new(), schema, writer_options(&info)).unwrap();
-    for split in 0..reader.splits().unwrap().len() {
+    for group in reader.scan().batch_size(13).plan().unwrap().tasks().unwrap() {
         // Batches need not end where pages do.
-        for batch in reader.scan().split(split).batch_size(13).read().unwrap() {
+        for batch in group.read().unwrap() {
             writer.write(&batch.unwrap()).unwrap();
         }
         writer.end_row_group().unwrap();

@@ -18,13 +18,15 @@ use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray};
+use arrow_select::concat::concat_batches;
 use pilaster_core::predicate::Predicate;
 use pilaster_core::source::CountingSource;
 use pilaster_core::{Dataset, LossLog, RowRanges, SourceRef, col, lit};
 use pilaster_redfile::{LostCells, RedfileReader, RedfileReaderOptions, RedfileWriterOptions};
+use pilaster_testing::batches_by_task;
 use proptest::prelude::*;
 
-use support::{memory, one_batch, open, write};
+use support::{memory, one_batch, open, row_groups, write};
 
 const ROWS: i64 = 40_000;
 
@@ -149,18 +151,14 @@ fn only_the_columns_asked_for_are_read() {
 }
 
 #[test]
-fn row_groups_are_splits() {
+fn row_groups_are_tasks() {
     let batch = table();
     let reader =
         open(&write(&batch, RedfileWriterOptions::default().with_row_group_rows(15_000)).unwrap()).unwrap();
-    let splits = reader.splits().unwrap();
-    assert_eq!(
-        splits.iter().map(|split| split.rows.clone().unwrap()).collect::<Vec<_>>(),
-        [0..15_000, 15_000..30_000, 30_000..40_000]
-    );
-    for (number, split) in splits.iter().enumerate() {
-        let rows = split.rows.clone().unwrap();
-        let found = one_batch(reader.scan().split(number)).unwrap();
+    let groups = row_groups(&reader);
+    assert_eq!(groups, [0..15_000, 15_000..30_000, 30_000..40_000]);
+    for (rows, task) in groups.iter().zip(batches_by_task(reader.scan()).unwrap()) {
+        let found = concat_batches(&batch.schema(), &task).unwrap();
         assert_eq!(found, batch.slice(rows.start as usize, (rows.end - rows.start) as usize));
     }
 }

@@ -21,7 +21,7 @@ use pilaster_redfile::{
     repair_in_place, write_sidecar,
 };
 
-use support::{memory, one_batch, open, read_all, small_file, write};
+use support::{memory, one_batch, open, read_all, row_groups, small_file, write};
 
 fn repaired(bytes: &[u8]) -> (Vec<u8>, RepairReport) {
     let source = memory("damaged.red", bytes.to_vec());
@@ -45,7 +45,7 @@ fn chunks(bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
 /// Damages the last byte of the first page of `column` in row group `group`.
 fn damage_page(bytes: &mut [u8], column: &str, group: usize) {
     let reader = open(bytes).unwrap();
-    let rows = reader.splits().unwrap()[group].rows.clone().unwrap();
+    let rows = row_groups(&reader)[group].clone();
     let mut pages = reader.pages().unwrap().into_iter();
     let is_it = |page: &pilaster_core::describe::Page| {
         page.column == column && page.rows.as_ref().is_some_and(|found| found.start == rows.start)

@@ -31,7 +31,7 @@ use pilaster_redfile::{
 };
 use proptest::prelude::*;
 
-use support::{Numbers, memory, one_batch, open, random, read_all, write};
+use support::{Numbers, memory, one_batch, open, random, read_all, row_groups, write};
 
 fn any_options(numbers: &mut Numbers) -> RedfileWriterOptions {
     let mut flag = || numbers.below(4) > 0;
@@ -172,7 +172,7 @@ fn one_metadata_file_makes_a_table_of_several_files() {
         parts.iter().map(|(path, bytes)| (path.clone(), open(bytes).unwrap().metadata().clone())).collect();
     let table = write_table_file(Vec::new(), &metadata).unwrap();
     let reader = open_with(table, parts).unwrap();
-    assert_eq!(reader.splits().unwrap().len(), 4);
+    assert_eq!(row_groups(&reader).len(), 4);
     assert_eq!(one_batch(reader.scan()).unwrap(), batch);
     let report = reader.verify(VerifyDepth::Values, &Silent).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);

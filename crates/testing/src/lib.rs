@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use pilaster_core::source::MemorySource;
-use pilaster_core::{Result, Scan, SourceRef};
+use pilaster_core::{Error, Result, Scan, ScanTask, SourceRef};
 pub use pilaster_testing_macros::needs;
 pub use read_recorder::ReadRecorder;
 pub use rocks::{rocksdb_family, rocksdb_log, rocksdb_put, rocksdb_table, rocksdb_with_tables};
@@ -52,6 +52,15 @@ pub fn goldens(system: &str) -> PathBuf {
 /// The folder in which the golden files are, if they are there.
 pub fn goldens_folder() -> PathBuf {
     PathBuf::from(pilaster_testing_macros::goldens_folder!())
+}
+
+/// The batches of each task of a scan.
+///
+/// # Errors
+/// As [`Scan::plan`] and reading its tasks.
+pub fn batches_by_task(scan: Scan<'_>) -> Result<Vec<Vec<RecordBatch>>> {
+    let read = |task: &ScanTask| task.read()?.map(|batch| batch.map_err(Error::from)).collect();
+    scan.plan()?.tasks()?.iter().map(read).collect()
 }
 
 /// Bytes in memory as a source.

@@ -6,7 +6,7 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
+    Absence, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanPlan, ScanRequest, SourceRef, TaskSpan,
     VerifyDepth, VerifyReport,
 };
 
@@ -136,20 +136,12 @@ impl Dataset for CarbonFileReader {
         self.file.source.size()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        let split = |blocklet: &super::layout::Blocklet| Split {
-            rows: Some(blocklet.rows.clone()),
-            bytes: blocklet.bytes(),
-        };
-        Ok(self.file.blocklets.iter().map(split).collect())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let mut wanted = request.wanted_rows(self.file.rows, &self.splits()?)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let mut wanted = request.wanted_rows(self.file.rows);
         let mut known = KnownChunks::new();
         if let Some(predicate) = &request.predicate {
             let schema = &self.file.schema;
@@ -158,8 +150,15 @@ impl Dataset for CarbonFileReader {
             let columns: Vec<_> = names.into_iter().filter_map(|name| schema.index_of(name).ok()).collect();
             (wanted, known) = prune(&self.file, &columns, &wanted, &|zones| bound.may_match(zones));
         }
+        let span = |blocklet: &super::layout::Blocklet| TaskSpan {
+            rows: Some(blocklet.rows.clone()),
+            bytes: blocklet.bytes(),
+        };
+        let spans = self.file.blocklets.iter().map(span).collect();
         let columns = ScanColumns { file: Arc::clone(&self.file), known: Arc::new(known) };
-        positional::scan(&columns, &self.file.schema, request, &wanted)
+        ScanPlan::by_rows(request, &self.file.schema, wanted, spans, move |request, wanted| {
+            positional::scan(&columns, &columns.file.schema, request, wanted)
+        })
     }
 
     fn absences(&self) -> Vec<Absence> {

@@ -10,8 +10,8 @@ use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    Absence, BatchReader, Dataset, Error, Limits, Literal, Location, LossLog, OnDamage, Partition, Progress,
-    Result, RowRanges, Scan, ScanRequest, Split, VerifyDepth, VerifyReport,
+    Absence, Dataset, Error, Limits, Literal, Location, LossLog, OnDamage, Partition, Progress, Result,
+    RowRanges, Scan, ScanPlan, ScanRequest, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::buckets::Buckets;
@@ -51,7 +51,7 @@ pub(super) struct Inner {
     pub(super) parts: Vec<Arc<Part>>,
     /// The places of the parts of each segment.
     places: HashMap<String, Vec<usize>>,
-    splits: OnceLock<Vec<Split>>,
+    spans: OnceLock<Vec<TaskSpan>>,
     foreign: Vec<ForeignSegment>,
     read: Arc<ReadCounts>,
     broken: Vec<Broken>,
@@ -81,18 +81,18 @@ impl Inner {
         self.parts.get(from..to).unwrap_or_default()
     }
 
-    fn splits(&self) -> &[Split] {
-        self.splits.get_or_init(|| {
-            let mut splits = Vec::new();
+    fn spans(&self) -> &[TaskSpan] {
+        self.spans.get_or_init(|| {
+            let mut spans = Vec::new();
             for part in &self.parts {
                 for (rows, bytes) in part.stretches() {
                     let rows = part.live.logical(&rows);
                     let start = rows.start.saturating_add(part.first_row);
                     let rows = start..rows.end.saturating_add(part.first_row);
-                    splits.push(Split { rows: Some(rows), bytes });
+                    spans.push(TaskSpan { rows: Some(rows), bytes });
                 }
             }
-            splits
+            spans
         })
     }
 }
@@ -159,7 +159,7 @@ impl CarbonTable {
             segments,
             parts: parts.into_iter().map(Arc::new).collect(),
             places,
-            splits: OnceLock::new(),
+            spans: OnceLock::new(),
             foreign,
             read,
             broken,
@@ -228,7 +228,7 @@ impl CarbonTable {
     }
 
     /// The files of a scan and the rows of `wanted` that may match.
-    fn plan(&self, request: &ScanRequest, wanted: RowRanges) -> Result<(PlannedParts, RowRanges)> {
+    fn prune(&self, request: &ScanRequest, wanted: RowRanges) -> Result<(PlannedParts, RowRanges)> {
         let inner = &*self.0;
         let around = inner.parts_around(&wanted);
         inner.read.planned.fetch_add(around.len() as u64, Ordering::Relaxed);
@@ -370,10 +370,6 @@ impl Dataset for CarbonTable {
         self.0.parts.iter().map(|part| part.file.source.size()).sum()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(self.0.splits().to_vec())
-    }
-
     fn partitions(&self) -> Result<Vec<Partition>> {
         let inner = &*self.0;
         let names = &inner.table.partition_columns;
@@ -404,9 +400,8 @@ impl Dataset for CarbonTable {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let wanted = request.wanted_rows(self.rows(), self.0.splits())?;
-        let (parts, mut wanted) = self.plan(request, wanted)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let (parts, mut wanted) = self.prune(request, request.wanted_rows(self.rows()))?;
         if let OnDamage::Skip(losses) = &request.on_damage {
             for (part, _) in parts.iter() {
                 match part.first_byte() {
@@ -417,7 +412,9 @@ impl Dataset for CarbonTable {
             wanted = without_unreadable(&parts, &wanted, losses);
         }
         let columns = ScanColumns { parts, schema: self.schema() };
-        positional::scan(&columns, &self.0.schema, request, &wanted)
+        ScanPlan::by_rows(request, &self.0.schema, wanted, self.0.spans().to_vec(), move |request, wanted| {
+            positional::scan(&columns, &columns.schema, request, wanted)
+        })
     }
 
     fn findings(&self) -> Vec<Finding> {

@@ -9,6 +9,7 @@
 
 mod filled;
 mod filter;
+mod in_memory;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::stream::needed_columns;
 
 pub use filled::FilledCursor;
 use filter::{Filter, Selection};
+pub use in_memory::InMemory;
 
 /// One column, read at row positions; it keeps what the next read may need.
 pub trait ColumnCursor: Send {

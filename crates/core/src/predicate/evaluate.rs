@@ -23,6 +23,11 @@ impl BoundPredicate {
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         evaluate(&self.0, batch)
     }
+
+    /// As a condition that is asked of every batch.
+    pub fn into_condition(self) -> crate::stream::Condition {
+        Box::new(move |batch| self.evaluate(batch))
+    }
 }
 
 fn evaluate(bound: &Bound, batch: &RecordBatch) -> Result<BooleanArray> {

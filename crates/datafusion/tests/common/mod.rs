@@ -1,4 +1,4 @@
-//! A dataset in memory with several splits, for tests of everything above a format.
+//! A dataset in memory with several tasks, for tests of everything above a format.
 
 use std::sync::Arc;
 
@@ -11,32 +11,52 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::source::CountingSource;
 use pilaster_core::{
-    BatchReader, Dataset, Progress, Result, Scan, ScanRequest, Source, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Progress, Result, RowRanges, Scan, ScanPlan, ScanRequest, Source, TaskSpan,
+    VerifyDepth, VerifyReport,
 };
 
 /// Rows in memory; every column is an Arrow array.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Table {
     name: String,
     rows: RecordBatch,
-    split_rows: u64,
+    task_rows: u64,
     /// Read once per open and once per scan, as a file's footer and blocks would be.
     source: Option<Arc<CountingSource>>,
 }
 
 impl Table {
-    pub fn new(name: &str, rows: RecordBatch, split_rows: u64) -> Self {
-        Self { name: name.to_string(), rows, split_rows, source: None }
+    pub fn new(name: &str, rows: RecordBatch, task_rows: u64) -> Self {
+        Self { name: name.to_string(), rows, task_rows, source: None }
     }
 
     /// As if it were opened from `source`: its footer is read now, one byte of data by each scan.
     pub fn open(source: Arc<CountingSource>, rows: RecordBatch) -> Result<Self> {
         source.read_at(source.size().saturating_sub(4)..source.size())?;
-        Ok(Self { name: source.name().to_string(), rows, split_rows: 4, source: Some(source) })
+        Ok(Self { name: source.name().to_string(), rows, task_rows: 4, source: Some(source) })
     }
 
     fn row_total(&self) -> u64 {
         self.rows.num_rows() as u64
+    }
+
+    fn read_rows(&self, request: &ScanRequest, wanted: &RowRanges) -> Result<BatchReader> {
+        if let Some(source) = &self.source {
+            source.read_at(0..1)?;
+        }
+        let schema = self.rows.schema();
+        let output = request.output_schema(&schema)?;
+        let positions: Vec<u32> = wanted.as_slice().iter().cloned().flatten().map(|row| row as u32).collect();
+        let mut rows = take_record_batch(&self.rows, &UInt32Array::from(positions))?;
+        if let Some(predicate) = &request.predicate {
+            rows = filter_record_batch(&rows, &predicate.bind(&schema)?.evaluate(&rows)?)?;
+        }
+        let kept = rows.num_rows().min(request.limit.map_or(usize::MAX, |limit| limit as usize));
+        let rows = rows.slice(0, kept).project(&request.projected(&schema)?)?;
+        let size = request.batch_size;
+        let batches: Vec<_> =
+            (0..kept).step_by(size).map(|start| Ok(rows.slice(start, size.min(kept - start)))).collect();
+        Ok(Box::new(RecordBatchIterator::new(batches, output)))
     }
 }
 
@@ -56,34 +76,20 @@ impl Dataset for Table {
     fn size_bytes(&self) -> u64 {
         self.rows.get_array_memory_size() as u64
     }
-    fn splits(&self) -> Result<Vec<Split>> {
-        let split = |start| Split {
-            rows: Some(start..(start + self.split_rows).min(self.row_total())),
-            bytes: self.split_rows,
-        };
-        Ok((0..self.row_total()).step_by(self.split_rows as usize).map(split).collect())
-    }
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        if let Some(source) = &self.source {
-            source.read_at(0..1)?;
-        }
-        let schema = self.rows.schema();
-        let output = request.output_schema(&schema)?;
-        let wanted = request.wanted_rows(self.row_total(), &self.splits()?)?;
-        let positions: Vec<u32> = wanted.as_slice().iter().cloned().flatten().map(|row| row as u32).collect();
-        let mut rows = take_record_batch(&self.rows, &UInt32Array::from(positions))?;
-        if let Some(predicate) = &request.predicate {
-            rows = filter_record_batch(&rows, &predicate.bind(&schema)?.evaluate(&rows)?)?;
-        }
-        let kept = rows.num_rows().min(request.limit.map_or(usize::MAX, |limit| limit as usize));
-        let rows = rows.slice(0, kept).project(&request.projected(&schema)?)?;
-        let size = request.batch_size;
-        let batches: Vec<_> =
-            (0..kept).step_by(size).map(|start| Ok(rows.slice(start, size.min(kept - start)))).collect();
-        Ok(Box::new(RecordBatchIterator::new(batches, output)))
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let total = self.row_total();
+        let span = |start| TaskSpan {
+            rows: Some(start..(start + self.task_rows).min(total)),
+            bytes: self.task_rows,
+        };
+        let spans = (0..total).step_by(self.task_rows as usize).map(span).collect();
+        let (table, schema) = (self.clone(), self.rows.schema());
+        ScanPlan::by_rows(request, &schema, request.wanted_rows(total), spans, move |request, wanted| {
+            table.read_rows(request, wanted)
+        })
     }
     fn verify(&self, _depth: VerifyDepth, _progress: &dyn Progress) -> Result<VerifyReport> {
         Ok(VerifyReport::default())

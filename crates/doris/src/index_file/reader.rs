@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, StringViewArray, UInt64Array};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
-use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::positional::{self, InMemory};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Finding, Limits, Progress, Result, RowRanges, Scan, ScanRequest, Severity,
-    SourceRef, Split, VerifyDepth, VerifyReport,
+    Dataset, Finding, Limits, Progress, Result, Scan, ScanPlan, ScanRequest, Severity, SourceRef, TaskSpan,
+    VerifyDepth, VerifyReport,
 };
 
 use super::IndexFile;
@@ -20,7 +20,7 @@ pub struct IndexFileReader {
     source: SourceRef,
     file: IndexFile,
     schema: SchemaRef,
-    columns: Vec<ArrayRef>,
+    directory: RecordBatch,
     rows: u64,
 }
 
@@ -53,34 +53,13 @@ impl IndexFileReader {
             Field::new("offset", DataType::UInt64, false),
             Field::new("bytes", DataType::UInt64, false),
         ]));
-        Ok(Self { source, file, schema, columns, rows })
+        let directory = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+        Ok(Self { source, file, schema, directory, rows })
     }
 }
 
 fn length(place: &Range<u64>) -> u64 {
     place.end.saturating_sub(place.start)
-}
-
-/// A column of the directory.
-struct Cells(ArrayRef);
-
-impl ColumnCursor for Cells {
-    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
-        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(self.0.len());
-        let (start, end) = (index(rows.start), index(rows.end));
-        Ok(self.0.slice(start, end.saturating_sub(start)))
-    }
-
-    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        vec![(rows, None)]
-    }
-}
-
-impl Columns for IndexFileReader {
-    fn open(&self, column: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        let missing = || Error::internal(format!("no column number {column}"));
-        Ok(Box::new(Cells(Arc::clone(self.columns.get(column).ok_or_else(missing)?))))
-    }
 }
 
 impl Dataset for IndexFileReader {
@@ -104,17 +83,17 @@ impl Dataset for IndexFileReader {
         self.source.size()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(vec![Split { rows: Some(0..self.rows), bytes: self.source.size() }])
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let wanted = request.wanted_rows(self.rows, &self.splits()?)?;
-        positional::scan(self, &self.schema, request, &wanted)
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let span = TaskSpan { rows: Some(0..self.rows), bytes: self.source.size() };
+        let (columns, schema) = (InMemory(self.directory.clone()), Arc::clone(&self.schema));
+        let wanted = request.wanted_rows(self.rows);
+        ScanPlan::by_rows(request, &self.schema, wanted, vec![span], move |request, wanted| {
+            positional::scan(&columns, &schema, request, wanted)
+        })
     }
 
     /// The directory was checked when it was opened, and what is in the files nobody here can read.

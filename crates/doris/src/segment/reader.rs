@@ -11,8 +11,8 @@ use pilaster_core::error::AtPosition;
 use pilaster_core::positional::{self, ColumnCursor, Columns, FilledCursor};
 use pilaster_core::source::TailSource;
 use pilaster_core::{
-    BatchReader, Dataset, Error, ErrorKind, Limits, LossLog, LostCells, Predicate, Progress, Result,
-    RowRanges, Scan, ScanMemory, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
+    Dataset, Error, ErrorKind, Limits, LossLog, LostCells, Predicate, Progress, Result, RowRanges, Scan,
+    ScanMemory, ScanPlan, ScanRequest, SourceRef, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::column::{Column, column_field};
@@ -482,10 +482,6 @@ impl Segment {
     pub fn stored(&self, output: &OutputColumn) -> Option<&ColumnMeta> {
         self.metadata.columns.get(output.stored?)
     }
-
-    fn splits(&self) -> Vec<Split> {
-        Split::stretches(self.metadata.num_rows, self.metadata.file_bytes)
-    }
 }
 
 impl Dataset for SegmentReader {
@@ -509,16 +505,13 @@ impl Dataset for SegmentReader {
         self.0.metadata.file_bytes
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(self.0.splits())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let mut wanted = request.wanted_rows(self.0.metadata.num_rows, &self.0.splits())?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let rows = self.0.metadata.num_rows;
+        let mut wanted = request.wanted_rows(rows);
         if let Some(predicate) = &request.predicate {
             match (self.prune(predicate), &request.on_damage) {
                 (Ok(rows), _) => wanted = wanted.intersect(&rows),
@@ -527,16 +520,20 @@ impl Dataset for SegmentReader {
                 (Err(error), _) => return Err(error),
             }
         }
-        let losses = match &request.on_damage {
-            OnDamage::Skip(losses) => Some(Arc::clone(losses)),
-            OnDamage::Stop => None,
-        };
-        if let (Some(losses), Some(error)) = (&losses, &self.0.unknown_end) {
+        if let (OnDamage::Skip(losses), Some(error)) = (&request.on_damage, &self.0.unknown_end) {
             losses.record_unknown(error);
         }
-        let memory = request.memory(&self.0.store.limits);
-        let columns = ScanColumns { segment: &self.0, losses, memory };
-        positional::scan(&columns, &self.0.arrow, request, &wanted)
+        let segment = Arc::clone(&self.0);
+        let spans = TaskSpan::stretches(rows, segment.metadata.file_bytes);
+        ScanPlan::by_rows(request, &self.0.arrow, wanted, spans, move |request, wanted| {
+            let losses = match &request.on_damage {
+                OnDamage::Skip(losses) => Some(Arc::clone(losses)),
+                OnDamage::Stop => None,
+            };
+            let memory = request.memory(&segment.store.limits);
+            let columns = ScanColumns { segment: &segment, losses, memory };
+            positional::scan(&columns, &segment.arrow, request, wanted)
+        })
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

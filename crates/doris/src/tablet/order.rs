@@ -80,6 +80,13 @@ impl Tablet {
         })
     }
 
+    /// Positions in the tablet between which the rows of a piece lie, if they are those in its files.
+    pub fn rows_of(&self, piece: &Piece) -> Option<Range<u64>> {
+        let [only] = piece.parts.as_slice() else { return None };
+        let first = self.segments.get(only.segment).filter(|_| self.gives_all_rows())?.first_row;
+        Some(first.saturating_add(only.rows.start)..first.saturating_add(only.rows.end))
+    }
+
     /// About how many bytes reading a piece takes.
     pub fn bytes_of(&self, piece: &Piece) -> u64 {
         let bytes = piece.parts.iter().filter_map(|part| {

@@ -7,8 +7,8 @@ use arrow_schema::{Field, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::stream;
 use pilaster_core::{
-    Absence, BatchReader, Dataset, Error, Finding, Limits, Location, LossLog, LostRows, Progress, Result,
-    Scan, ScanRequest, Split, VerifyDepth, VerifyReport,
+    Absence, Dataset, Error, Finding, Limits, Location, LossLog, LostRows, Progress, Result, Scan, ScanPlan,
+    ScanRequest, TaskSpan, VerifyDepth, VerifyReport,
 };
 use roaring::RoaringBitmap;
 
@@ -240,36 +240,19 @@ impl Dataset for TabletReader {
         self.tablet.segments.iter().map(TabletSegment::bytes).fold(0, u64::saturating_add)
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        if self.tablet.merges() || self.tablet.segments.is_empty() {
-            return Ok(vec![Split { rows: None, bytes: self.size_bytes() }]);
-        }
-        if self.tablet.is_ordered() {
-            let split = |piece: &Piece| Split { rows: None, bytes: self.tablet.bytes_of(piece) };
-            return Ok(self.tablet.pieces().iter().map(split).collect());
-        }
-        let split = |segment: &TabletSegment| {
-            let end = segment.first_row.saturating_add(segment.reader.metadata().num_rows);
-            let rows = self.tablet.gives_all_rows().then_some(segment.first_row..end);
-            Split { rows, bytes: segment.reader.size_bytes() }
-        };
-        Ok(self.tablet.segments.iter().map(split).collect())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let splits = self.splits()?.len();
-        if let Some(split) = request.split.filter(|split| *split >= splits) {
-            return Err(Error::invalid(format!("no split number {split}: there are {splits}")));
-        }
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         let is_by_position = request.rows.is_some() || request.row_numbers.is_some();
-        if is_by_position && !self.tablet.gives_all_rows() {
-            return stream::read_by_counting(self, request);
+        if !is_by_position || self.tablet.gives_all_rows() {
+            return scan::plan(&self.tablet, request);
         }
-        scan::read(&self.tablet, request)
+        let (tablet, span) = (Arc::clone(&self.tablet), TaskSpan { rows: None, bytes: self.size_bytes() });
+        ScanPlan::of_one_task(request, &self.tablet.arrow, span, move |request| {
+            stream::read_by_counting(&tablet.arrow, request, |all| scan::plan(&tablet, all)?.read())
+        })
     }
 
     fn findings(&self) -> Vec<Finding> {

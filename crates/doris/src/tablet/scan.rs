@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, RecordBatchReader};
@@ -12,8 +12,8 @@ use pilaster_core::dataset::{OnDamage, column_index};
 use pilaster_core::merge::KeyedRows;
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    BatchReader, Dataset, Error, LossLog, LostRows, Predicate, Result, RowRanges, ScanMemory, ScanRequest,
-    col, lit,
+    BatchReader, Dataset, Error, LossLog, LostRows, PlannedScan, Predicate, Result, RowRanges, ScanMemory,
+    ScanPlan, ScanRequest, TaskSpan, col, lit,
 };
 
 use super::delete_predicate::Keeps;
@@ -27,50 +27,101 @@ use crate::schema::{DELETE_SIGN_COLUMN, KeysType, SEQUENCE_COLUMN, SchemaColumn,
 /// Name of the column with positions in a segment, while it is needed.
 const POSITION: &str = "#position in segment";
 
-/// Gives the rows asked for. Positions can be asked for only where those in the files are those of the rows:
+/// Plans to give the rows asked for. Positions can be asked for only where those in the files are those of the rows:
 /// [`Tablet::gives_all_rows`].
-pub(super) fn read(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<BatchReader> {
-    let pieces = if tablet.merges() { Vec::new() } else { work(tablet, request)? };
-    let plan = Plan::new(tablet, request, pieces.iter().any(|piece| piece.parts.len() > 1))?;
+pub(super) fn plan(tablet: &Arc<Tablet>, request: &ScanRequest) -> Result<ScanPlan> {
     let all = match &request.on_damage {
         OnDamage::Skip(log) => Some(log),
         OnDamage::Stop => None,
     };
     tablet.report_lost(all)?;
-    let rows = if tablet.merges() {
-        Rows::Merged(Box::new(merge(tablet, &plan, request, all)?))
-    } else {
-        Rows::Pieces { pending: pieces.into(), current: None }
-    };
-    Ok(Box::new(TabletScan {
-        left: request.limit.unwrap_or(u64::MAX),
-        tablet: Arc::clone(tablet),
-        request: request.clone(),
-        plan: Arc::new(plan),
-        rows,
-    }))
+    let pieces = OnceLock::new();
+    // What cannot be read by these columns is refused before anything is.
+    Plan::new(tablet, request, false)?;
+    ScanPlan::new(request, &tablet.arrow, PlannedPieces { tablet: Arc::clone(tablet), pieces })
 }
 
-/// What is read one after the other. Where damage is passed over, rows are not merged: which are lost is known by segment.
-fn work(tablet: &Tablet, request: &ScanRequest) -> Result<Vec<Piece>> {
-    let pieces = match request.split {
-        None => tablet.units().to_vec(),
-        Some(split) => tablet.pieces().get(split).cloned().into_iter().collect(),
-    };
-    let given = request.projected(&tablet.arrow)?;
-    let is_given = |key: &usize| given.iter().any(|at| tablet.output.get(*at) == Some(key));
-    // Rows that are only counted have no order. Splits without the key columns are in key order among each other; in them
-    // nobody sees one, and a merge would cost many times what reading does.
-    let is_seen = match request.split {
-        None => !given.is_empty(),
-        Some(_) => tablet.key_columns().iter().all(is_given),
-    };
-    match request.on_damage {
-        OnDamage::Stop if is_seen => Ok(pieces),
-        _ => {
-            let parts = pieces.into_iter().flat_map(|piece| piece.parts);
-            Ok(parts.map(|part| Piece { parts: vec![part] }).collect())
+/// What a scan of a tablet reads.
+struct PlannedPieces {
+    tablet: Arc<Tablet>,
+    /// The tasks: pieces that can be read by themselves, and where their rows lie.
+    pieces: OnceLock<Vec<(Piece, TaskSpan)>>,
+}
+
+impl PlannedPieces {
+    fn pieces(&self) -> &[(Piece, TaskSpan)] {
+        self.pieces.get_or_init(|| {
+            let tablet = &self.tablet;
+            let spanned = |piece: &Piece| {
+                let span = TaskSpan { rows: tablet.rows_of(piece), bytes: tablet.bytes_of(piece) };
+                (piece.clone(), span)
+            };
+            tablet.pieces().iter().map(spanned).collect()
+        })
+    }
+
+    /// Rows that are merged by key are read together.
+    fn is_one_task(&self) -> bool {
+        self.tablet.merges() || self.tablet.segments.is_empty()
+    }
+
+    /// What is read one after the other. Where damage is passed over, rows are not merged: which are lost is known by segment.
+    fn work(&self, tasks: Option<Range<usize>>, request: &ScanRequest) -> Result<Vec<Piece>> {
+        let tablet = &self.tablet;
+        let given = request.projected(&tablet.arrow)?;
+        let is_given = |key: &usize| given.iter().any(|at| tablet.output.get(*at) == Some(key));
+        // Rows that are only counted have no order. Tasks without the key columns are in key order among each other; in them
+        // nobody sees one, and a merge would cost many times what reading does.
+        let is_seen = match tasks {
+            None => !given.is_empty(),
+            Some(_) => tablet.key_columns().iter().all(is_given),
+        };
+        let pieces = match tasks {
+            None => tablet.units().to_vec(),
+            Some(tasks) => {
+                let pieces = self.pieces().get(tasks).unwrap_or_default();
+                pieces.iter().map(|(piece, _)| piece.clone()).collect()
+            }
+        };
+        match request.on_damage {
+            OnDamage::Stop if is_seen => Ok(pieces),
+            _ => {
+                let parts = pieces.into_iter().flat_map(|piece| piece.parts);
+                Ok(parts.map(|part| Piece { parts: vec![part] }).collect())
+            }
         }
+    }
+}
+
+impl PlannedScan for PlannedPieces {
+    fn spans(&self) -> Result<Vec<TaskSpan>> {
+        if self.is_one_task() {
+            let bytes = self.tablet.segments.iter().map(TabletSegment::bytes).fold(0, u64::saturating_add);
+            return Ok(vec![TaskSpan { rows: None, bytes }]);
+        }
+        Ok(self.pieces().iter().map(|(_, span)| span.clone()).collect())
+    }
+
+    fn read(&self, tasks: Option<Range<usize>>, request: &ScanRequest) -> Result<BatchReader> {
+        let tablet = &self.tablet;
+        let pieces = if tablet.merges() { Vec::new() } else { self.work(tasks, request)? };
+        let plan = Plan::new(tablet, request, pieces.iter().any(|piece| piece.parts.len() > 1))?;
+        let rows = if tablet.merges() {
+            let all = match &request.on_damage {
+                OnDamage::Skip(log) => Some(log),
+                OnDamage::Stop => None,
+            };
+            Rows::Merged(Box::new(merge(tablet, &plan, request, all)?))
+        } else {
+            Rows::Pieces { pending: pieces.into(), current: None }
+        };
+        Ok(Box::new(TabletScan {
+            left: request.limit.unwrap_or(u64::MAX),
+            tablet: Arc::clone(tablet),
+            request: request.clone(),
+            plan: Arc::new(plan),
+            rows,
+        }))
     }
 }
 

@@ -56,11 +56,6 @@ impl CFile {
         }
     }
 
-    /// Rows of which some may lie within `bounds`: all of them where the index is damaged, which a scan will say.
-    pub fn may_hold(&self, bounds: &Bounds) -> RowRanges {
-        self.rows_within(bounds).unwrap_or_else(|_| RowRanges::one(0..self.metadata().num_values))
-    }
-
     /// The first row for which `is_before` (the value) is false; `unknown` if the index cannot tell. A narrow range begins and
     /// ends in the same block: the `last` one is kept, with the number of its rows before the beginning, which the end is not among.
     fn boundary(

@@ -6,7 +6,7 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional;
 use pilaster_core::{
-    BatchReader, Dataset, Error, OnDamage, Predicate, Progress, Result, Scan, ScanRequest, SourceRef, Split,
+    Dataset, Error, OnDamage, Progress, Result, Scan, ScanPlan, ScanRequest, SourceRef, TaskSpan,
     VerifyDepth, VerifyReport,
 };
 
@@ -132,25 +132,12 @@ impl Dataset for CFileReader {
         self.metadata().file_bytes
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(Split::stretches(self.rows, self.size_bytes()))
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        let splits = self.splits()?;
-        let bounds = predicate.bind(&self.schema)?.bounds(0);
-        if self.kind != CFileKind::Column {
-            return Ok((0..splits.len()).collect());
-        }
-        Ok(Split::holding(&splits, &self.file.may_hold(&bounds)))
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let mut wanted = request.wanted_rows(self.rows, &self.splits()?)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let mut wanted = request.wanted_rows(self.rows);
         if let (Some(predicate), CFileKind::Column) = (&request.predicate, self.kind) {
             let bounds = predicate.bind(&self.schema)?.bounds(0);
             wanted = self.file.narrow(&wanted, &bounds, &request.on_damage)?;
@@ -164,7 +151,11 @@ impl Dataset for CFileReader {
             }
         }
         let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
-        positional::scan(&columns, &self.schema, request, &wanted)
+        let schema = Arc::clone(&self.schema);
+        let spans = TaskSpan::stretches(self.rows, self.size_bytes());
+        ScanPlan::by_rows(request, &self.schema, wanted, spans, move |request, wanted| {
+            positional::scan(&columns, &schema, request, wanted)
+        })
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

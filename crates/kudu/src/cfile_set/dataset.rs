@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::error::AtPosition;
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::predicate::Bounds;
+use pilaster_core::stream::needed_columns;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
-    BatchReader, Dataset, Error, ErrorKind, Limits, Location, OnDamage, Predicate, Progress, Result,
-    RowRanges, Scan, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
+    Dataset, Error, ErrorKind, Limits, Location, OnDamage, Predicate, Progress, Result, RowRanges, Scan,
+    ScanPlan, ScanRequest, SourceRef, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::lost::{LostColumn, LostCursor};
@@ -200,6 +201,13 @@ impl Inner {
         Ok((!self.lost.contains_key(&index)).then(|| (index, bound.bounds(index))))
     }
 
+    /// About how many bytes the columns take that a request needs: their files are not opened for it.
+    fn bytes_of(&self, request: &ScanRequest) -> Result<u64> {
+        let fields = self.schema.project(&needed_columns(request, &self.schema)?)?;
+        let width = |field: &FieldRef| field.data_type().primitive_width().unwrap_or(16) as u64;
+        Ok(fields.fields().iter().map(width).fold(0, u64::saturating_add).saturating_mul(self.manifest.rows))
+    }
+
     fn open_column(&self, index: usize) -> Result<(SourceRef, CFileReaderOptions)> {
         let described = self.manifest.columns.get(index).ok_or_else(|| no_column(index))?;
         let field = self.schema.fields().get(index).ok_or_else(|| no_column(index))?;
@@ -291,34 +299,23 @@ impl Dataset for CFileSet {
         columns.fold(self.0.manifest_bytes, u64::saturating_add)
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(Split::stretches(self.0.manifest.rows, self.size_bytes()))
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        let splits = Split::stretches(self.0.manifest.rows, 0);
-        let wanted = match self.0.key_bounds(predicate)? {
-            Some((key, bounds)) => self.0.scanned(key).map(|file| file.may_hold(&bounds)).ok(),
-            None => None,
-        };
-        // A key that cannot be read is found by the scan.
-        Ok(Split::holding(&splits, &wanted.unwrap_or_else(|| RowRanges::one(0..self.0.manifest.rows))))
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         let rows = self.0.manifest.rows;
-        let splits = if request.split.is_some() { Split::stretches(rows, 0) } else { Vec::new() };
-        let mut wanted = request.wanted_rows(rows, &splits)?;
+        let mut wanted = request.wanted_rows(rows);
         let bounds = request.predicate.as_ref().map(|predicate| self.0.key_bounds(predicate)).transpose()?;
         if let Some((key, bounds)) = bounds.flatten() {
             wanted = self.0.scanned(key)?.narrow(&wanted, &bounds, &request.on_damage)?;
         }
-        let columns = SetColumns { set: &self.0, on_damage: &request.on_damage };
-        positional::scan(&columns, &self.0.schema, request, &wanted)
+        let set = Arc::clone(&self.0);
+        let spans = TaskSpan::stretches(rows, self.0.bytes_of(request)?);
+        ScanPlan::by_rows(request, &self.0.schema, wanted, spans, move |request, wanted| {
+            let columns = SetColumns { set: &set, on_damage: &request.on_damage };
+            positional::scan(&columns, &set.schema, request, wanted)
+        })
     }
 
     /// Columns whose files turned out to be missing or damaged when they were needed.

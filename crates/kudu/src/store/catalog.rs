@@ -6,19 +6,18 @@
 //! messages are replaced by a word unless secrets are asked for, before any filter sees them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int8Type;
-use arrow_array::{Array, ArrayRef, BinaryViewArray, PrimitiveArray, RecordBatch, StringViewArray};
+use arrow_array::{ArrayRef, BinaryViewArray, PrimitiveArray, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
-use pilaster_core::positional::{self, ColumnCursor, Columns};
+use pilaster_core::positional::{self, InMemory};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, Error, Finding, Progress, Result, RowRanges, Scan, ScanRequest, Split,
-    VerifyDepth, VerifyReport,
+    Absence, Dataset, Error, Finding, Progress, Result, Scan, ScanPlan, ScanRequest, TaskSpan, VerifyDepth,
+    VerifyReport,
 };
 
 use crate::cfile::KuduType;
@@ -34,7 +33,7 @@ const REDACTED: &[u8] = b"<redacted>";
 const SECRET_TYPES: [i8; 2] = [3, 4];
 
 /// The system catalog as a dataset. A scan reads the whole catalog first: a few hundred bytes for each tablet of the cluster.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Catalog {
     table: KuduTable,
     schema: SchemaRef,
@@ -118,30 +117,6 @@ fn id_text(id: &[u8]) -> String {
     }
 }
 
-/// Rows in memory, by position.
-struct InMemory(RecordBatch);
-
-impl Columns for InMemory {
-    fn open(&self, column: usize, _: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        let array = self.0.columns().get(column).map(Arc::clone);
-        Ok(Box::new(Cursor(array.ok_or_else(|| Error::internal(format!("no column number {column}")))?)))
-    }
-}
-
-struct Cursor(ArrayRef);
-
-impl ColumnCursor for Cursor {
-    fn read(&mut self, rows: Range<u64>) -> Result<ArrayRef> {
-        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(self.0.len());
-        let (start, end) = (index(rows.start), index(rows.end));
-        Ok(self.0.slice(start, end.saturating_sub(start)))
-    }
-
-    fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
-        vec![(rows, None)]
-    }
-}
-
 impl Dataset for Catalog {
     fn format(&self) -> &'static str {
         self.table.format()
@@ -163,18 +138,17 @@ impl Dataset for Catalog {
         self.table.size_bytes()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(vec![Split { rows: None, bytes: self.size_bytes() }])
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let rows = self.rows(request)?;
-        let wanted = request.wanted_rows(rows.num_rows() as u64, &self.splits()?)?;
-        positional::scan(&InMemory(rows), &self.schema(), request, &wanted)
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let (catalog, span) = (self.clone(), TaskSpan { rows: None, bytes: self.size_bytes() });
+        ScanPlan::of_one_task(request, &self.schema, span, move |request| {
+            let rows = catalog.rows(request)?;
+            let wanted = request.wanted_rows(rows.num_rows() as u64);
+            positional::scan(&InMemory(rows), &catalog.schema, request, &wanted)
+        })
     }
 
     fn absences(&self) -> Vec<Absence> {

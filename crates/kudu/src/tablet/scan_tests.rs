@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
-use pilaster_core::{Dataset, Predicate, RowRanges, Scan, col, lit};
+use pilaster_core::{Dataset, Predicate, RowRanges, Scan, ScanTask, col, lit};
 use pilaster_testing::needs;
 use proptest::prelude::*;
 
@@ -106,21 +106,29 @@ fn counting_reads_no_column_and_a_limit_stops_early() {
     assert_eq!((numbers(&found), positions.to_vec()), (vec![5, 6, 30_000], vec![5, 6, 30_000]));
 }
 
+/// The rows of each task.
+fn by_task(scan: Scan<'_>) -> Vec<RecordBatch> {
+    let plan = scan.plan().unwrap();
+    let read = |task: &ScanTask| {
+        let batches: Vec<_> = task.read().unwrap().map(|batch| batch.unwrap()).collect();
+        concat_batches(&plan.schema(), &batches).unwrap()
+    };
+    plan.tasks().unwrap().iter().map(read).collect()
+}
+
 #[test]
 fn rowsets_that_overlap_are_cut_where_they_do() {
     // The second begins inside the first, the third lies alone.
     let server = rowsets(&[0..10_000, 10_000..20_000, 30_000..40_000]);
     let table = server.open();
-    assert_eq!(table.splits().unwrap().len(), 3);
+    assert_eq!(by_task(table.scan()).len(), 3);
     let mut made = MadeServer::new(number_fields(), 1);
     let even = numbered((0..10_000).map(|row| row * 2));
     let odd = numbered((4000..14_000).map(|row| row * 2 + 1));
     let rowsets = vec![made.rowset(&even, &[]), made.rowset(&odd, &[])];
     made.tablet(rowsets, Partition::default());
     let table = made.open();
-    let splits = table.splits().unwrap().len();
-    assert_eq!(splits, 3);
-    let parts: Vec<Vec<i64>> = (0..splits).map(|split| numbers(&all(table.scan().split(split)))).collect();
+    let parts: Vec<Vec<i64>> = by_task(table.scan()).iter().map(numbers).collect();
     assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [4001, 11_998, 4001]);
     assert_eq!(parts.concat(), numbers(&all(table.scan())));
     assert!(parts.concat().is_sorted());
@@ -133,10 +141,8 @@ fn large_overlapping_rowsets_are_cut_for_threads() {
         (0..3).map(|number| made.rowset(&numbered((0..100_000).map(|row| row * 3 + number)), &[])).collect();
     made.tablet(rowsets, Partition::default());
     let table = made.open();
-    let splits = table.splits().unwrap();
-    assert!(splits.len() >= 3, "{splits:?}");
-    let parts = (0..splits.len()).map(|split| all(table.scan().split(split)).num_rows());
-    let parts: Vec<_> = parts.collect();
+    let parts: Vec<_> = by_task(table.scan()).iter().map(RecordBatch::num_rows).collect();
+    assert!(parts.len() >= 3, "{parts:?}");
     assert_eq!(parts.iter().sum::<usize>(), 300_000);
     assert!(parts.iter().all(|rows| *rows < 200_000), "{parts:?}");
 }
@@ -329,13 +335,12 @@ proptest! {
             prop_assert_eq!(&all(scan()), &expected, "{}", predicate);
             let first = expected.slice(0, expected.num_rows().min(limit as usize));
             prop_assert_eq!(&all(scan().limit(limit)), &first, "{} limit {}", predicate, limit);
-            let splits = table.splits().unwrap().len();
-            let parts: Vec<_> = (0..splits).map(|split| all(scan().split(split))).collect();
-            prop_assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), &expected, "{} in splits", predicate);
-            let needed = table.splits_for(&predicate).unwrap();
-            prop_assert!(needed.is_sorted() && needed.iter().all(|split| *split < splits));
-            let parts: Vec<_> = needed.into_iter().map(|split| parts[split].clone()).collect();
-            prop_assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), &expected, "{} in some splits", predicate);
+            let parts = by_task(scan());
+            prop_assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), &expected, "{} in tasks", predicate);
+            let tasks = scan().plan().unwrap().tasks_for(2).unwrap();
+            prop_assert!(tasks.len() <= 2);
+            let parts: Vec<_> = tasks.iter().flat_map(|task| task.read().unwrap()).map(|batch| batch.unwrap()).collect();
+            prop_assert_eq!(&concat_batches(&table.schema(), &parts).unwrap(), &expected, "{} in two tasks", predicate);
         }
         let wanted: RowRanges = places.into_iter().map(|(start, count)| start..start + count).collect();
         let mask = wanted.within(&(0..alive as u64)).to_mask(alive);
@@ -358,7 +363,7 @@ fn a_key_reads_only_tablets_that_can_hold_it() {
         let Divided { table, tablets } = divided(&rows, 1);
         assert_eq!(tablets.len(), 6);
         table.reads();
-        let splits = table.splits_for(&predicate).unwrap();
+        let tasks = table.scan().filter(predicate.clone()).plan().unwrap().tasks().unwrap();
         assert!(table.reads().is_empty(), "planning reads nothing");
         let rows = all(table.scan().filter(predicate.clone())).num_rows();
         let files = table.reads();
@@ -367,8 +372,8 @@ fn a_key_reads_only_tablets_that_can_hold_it() {
         };
         let read = tablets.iter().filter(|(blocks, ..)| is_read(blocks)).map(|(_, b, high)| (*b, *high));
         let read: Vec<_> = read.collect();
-        // One rowset each: there is a split for every tablet that is read, and few for others.
-        assert!(read.len() <= splits.len() && splits.len() < tablets.len(), "{splits:?} {predicate}");
+        // One rowset each: there is a task for every tablet that is read, and few for others.
+        assert!(read.len() <= tasks.len() && tasks.len() < tablets.len(), "{} {predicate}", tasks.len());
         (rows, read)
     };
     let (count, touched) = read(col("b").eq(lit("b123")));

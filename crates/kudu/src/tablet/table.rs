@@ -1,14 +1,15 @@
 //! A table as a dataset: its tablets in partition order.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::{
-    Absence, BatchReader, Dataset, Error, Finding, LostRows, OnDamage, Predicate, Progress, Result, Scan,
-    ScanRequest, Split, VerifyDepth, VerifyReport,
+    Absence, BatchReader, Dataset, Error, Finding, LostRows, OnDamage, PlannedScan, Progress, Result, Scan,
+    ScanPlan, ScanRequest, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::key_range::{KeyRange, key_ranges};
@@ -34,8 +35,6 @@ struct Inner {
     parts: Parts,
     /// Everything, in order.
     units: Vec<TabletUnit>,
-    /// Everything, cut into what threads divide among themselves.
-    splits: OnceLock<Vec<TabletUnit>>,
     /// What a tolerant scan reads instead, made when one is first asked for.
     salvaged: OnceLock<Salvage>,
 }
@@ -56,6 +55,63 @@ pub(crate) struct Parts {
 struct TabletUnit {
     tablet: usize,
     unit: Unit,
+    /// It cut for threads, which takes some keys: found when it is first asked for, and kept for later scans.
+    pieces: Arc<OnceLock<Vec<Unit>>>,
+}
+
+impl TabletUnit {
+    fn pieces(&self) -> Result<&[Unit]> {
+        if let Some(pieces) = self.pieces.get() {
+            return Ok(pieces);
+        }
+        let pieces = self.unit.clone().cut()?;
+        Ok(self.pieces.get_or_init(|| pieces))
+    }
+}
+
+/// What a scan of a table reads.
+struct PlannedUnits {
+    table: KuduTable,
+    units: Vec<TabletUnit>,
+    /// Only rows with keys in these ranges can match.
+    keys: Option<Vec<KeyRange>>,
+    /// Rows are counted from the first one on, so that no task can begin later.
+    is_by_position: bool,
+    /// The tasks.
+    pieces: OnceLock<Vec<Unit>>,
+}
+
+impl PlannedUnits {
+    /// The units cut for threads, without pieces that can hold no match.
+    fn pieces(&self) -> Result<&[Unit]> {
+        if let Some(pieces) = self.pieces.get() {
+            return Ok(pieces);
+        }
+        let mut pieces = Vec::new();
+        for unit in &self.units {
+            let may_match = |piece: &&Unit| self.keys.as_ref().is_none_or(|keys| piece.may_hold(keys));
+            pieces.extend(unit.pieces()?.iter().filter(may_match).cloned());
+        }
+        Ok(self.pieces.get_or_init(|| pieces))
+    }
+}
+
+impl PlannedScan for PlannedUnits {
+    fn spans(&self) -> Result<Vec<TaskSpan>> {
+        if self.is_by_position {
+            return Ok(vec![TaskSpan { rows: None, bytes: self.table.size_bytes() }]);
+        }
+        Ok(self.pieces()?.iter().map(|piece| TaskSpan { rows: None, bytes: piece.bytes }).collect())
+    }
+
+    fn read(&self, tasks: Option<Range<usize>>, request: &ScanRequest) -> Result<BatchReader> {
+        let units = match tasks {
+            Some(tasks) if !self.is_by_position => self.pieces()?.get(tasks).unwrap_or_default().to_vec(),
+            _ => self.units.iter().map(|of_tablet| of_tablet.unit.clone()).collect(),
+        };
+        let Inner { schema, snapshot, .. } = self.table.0.as_ref();
+        Ok(Box::new(TableScan::new(schema, *snapshot, request, units, self.keys.clone())?))
+    }
 }
 
 /// What is left of a damaged table.
@@ -83,19 +139,8 @@ impl KuduTable {
         check_handles(&tablets)?;
         let units = all_units(&tablets);
         let arrow = schema.to_arrow();
-        let (splits, salvaged) = (OnceLock::new(), OnceLock::new());
-        Ok(Self(Arc::new(Inner {
-            name,
-            arrow,
-            schema,
-            tablets,
-            snapshot,
-            log,
-            parts,
-            units,
-            splits,
-            salvaged,
-        })))
+        let salvaged = OnceLock::new();
+        Ok(Self(Arc::new(Inner { name, arrow, schema, tablets, snapshot, log, parts, units, salvaged })))
     }
 
     /// Columns with their ids and defaults.
@@ -107,7 +152,7 @@ impl KuduTable {
     #[cfg(test)]
     pub(super) fn with_tablets(self, change: impl FnOnce(&mut [Tablet])) -> Result<Self> {
         let inner = Arc::into_inner(self.0).ok_or_else(|| Error::invalid("a table in use"))?;
-        drop((inner.units, inner.splits));
+        drop(inner.units);
         let mut tablets = inner.tablets;
         change(&mut tablets);
         Self::new(inner.name, tablets, inner.snapshot, inner.log, inner.parts)
@@ -138,29 +183,24 @@ impl KuduTable {
         key_ranges(predicate, &keys)
     }
 
-    /// The units a request visits: of tablets that can hold a match.
-    fn units(&self, request: &ScanRequest, predicate: Option<&BoundPredicate>) -> Result<Vec<Unit>> {
-        let splits = request.split.map(|_| self.all_splits()).transpose()?;
-        let count = splits.map_or(0, |splits| splits.len().max(1));
-        if let Some(index) = request.split.filter(|index| *index >= count) {
-            return Err(Error::invalid(format!("no split number {index}: there are {count}")));
-        }
+    /// The units a request visits: those that can hold a match.
+    fn units(
+        &self,
+        request: &ScanRequest,
+        predicate: Option<&BoundPredicate>,
+        keys: Option<&[KeyRange]>,
+    ) -> Result<Vec<TabletUnit>> {
         if let OnDamage::Skip(losses) = &request.on_damage {
             let salvage = self.salvage()?;
             salvage.losses.iter().for_each(|lost| losses.add(lost.clone()));
-            let units = all_units(&salvage.tablets).into_iter().map(|of_tablet| of_tablet.unit);
-            let Some(index) = request.split else { return Ok(units.collect()) };
-            // There may be more or fewer units than splits: the last split takes the rest.
-            let is_last = index.saturating_add(1) == count;
-            return Ok(units.skip(index).take(if is_last { usize::MAX } else { 1 }).collect());
+            return Ok(all_units(&salvage.tablets));
         }
-        let visited = match (request.split, splits) {
-            (Some(index), Some(splits)) => splits.get(index).map(std::slice::from_ref).unwrap_or_default(),
-            _ => self.0.units.as_slice(),
+        let tablets = self.tablets_for(predicate);
+        let may_match = |of_tablet: &&TabletUnit| {
+            tablets.get(of_tablet.tablet).is_none_or(|may| *may)
+                && keys.is_none_or(|keys| of_tablet.unit.may_hold(keys))
         };
-        let may_match = self.tablets_for(predicate);
-        let wanted = visited.iter().filter(|unit| may_match.get(unit.tablet).is_none_or(|may| *may));
-        Ok(wanted.map(|unit| unit.unit.clone()).collect())
+        Ok(self.0.units.iter().filter(may_match).cloned().collect())
     }
 
     /// For each tablet, whether its partition can hold a match.
@@ -173,18 +213,6 @@ impl KuduTable {
             tablet.replica.metadata_damage.is_some() || predicate.is_none_or(may_match)
         };
         self.0.tablets.iter().map(may_match).collect()
-    }
-
-    /// What threads divide among themselves, found when it is first asked for.
-    fn all_splits(&self) -> Result<&[TabletUnit]> {
-        if let Some(splits) = self.0.splits.get() {
-            return Ok(splits);
-        }
-        let mut splits = Vec::new();
-        for TabletUnit { tablet, unit } in self.0.units.iter().cloned() {
-            splits.extend(unit.cut()?.into_iter().map(|unit| TabletUnit { tablet, unit }));
-        }
-        Ok(self.0.splits.get_or_init(|| splits))
     }
 
     /// What is left of the table; everything, if it is sound.
@@ -264,7 +292,7 @@ impl KuduTable {
 fn all_units(tablets: &[Tablet]) -> Vec<TabletUnit> {
     let of_tablet = |(number, tablet): (usize, &Tablet)| {
         let units = units(&tablet.rowsets, &tablet.memory).into_iter();
-        units.map(move |unit| TabletUnit { tablet: number, unit }).collect::<Vec<_>>()
+        units.map(move |unit| TabletUnit { tablet: number, unit, pieces: Arc::default() }).collect::<Vec<_>>()
     };
     tablets.iter().enumerate().flat_map(of_tablet).collect()
 }
@@ -325,54 +353,23 @@ impl Dataset for KuduTable {
         self.0.tablets.iter().flat_map(|tablet| &tablet.rowsets).map(|rowset| rowset.size_bytes()).sum()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        let splits =
-            self.all_splits()?.iter().map(|of_tablet| Split { rows: None, bytes: of_tablet.unit.bytes });
-        let mut splits: Vec<_> = splits.collect();
-        // What a tolerant scan finds where nothing was must belong to a split too.
-        if splits.is_empty() && self.check_complete().is_err() {
-            splits.push(Split { rows: None, bytes: 0 });
-        }
-        Ok(splits)
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        let predicate = predicate.bind(&self.0.arrow)?;
-        let count = self.splits()?.len();
-        // A damaged table must be asked for rows, to say so.
-        if self.check_complete().is_err() {
-            return Ok((0..count).collect());
-        }
-        let (tablets, keys) = (self.tablets_for(Some(&predicate)), self.wanted_keys(&predicate));
-        let may_match = |of_tablet: &TabletUnit| {
-            tablets.get(of_tablet.tablet).is_none_or(|may| *may) && of_tablet.unit.may_hold(&keys)
-        };
-        let splits = self.all_splits()?.iter().enumerate();
-        Ok(splits.filter(|(_, split)| may_match(split)).map(|(number, _)| number).collect())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         if !matches!(request.on_damage, OnDamage::Skip(_)) {
             self.check_complete()?;
         }
-        // Positions count all rows, so nothing may be pruned before they are counted.
-        let is_by_position = request.rows.is_some() || request.row_numbers.is_some();
-        if is_by_position && request.split.is_some() {
-            return Err(Error::invalid(
-                "the rows of a split have no positions in a table that is merged by key",
-            ));
-        }
         let predicate =
             request.predicate.as_ref().map(|predicate| predicate.bind(&self.0.arrow)).transpose()?;
+        // Positions count all rows, so nothing may be pruned before they are counted.
+        let is_by_position = request.rows.is_some() || request.row_numbers.is_some();
         let pruning = predicate.as_ref().filter(|_| !is_by_position);
-        let units = self.units(request, pruning)?;
         let keys = pruning.map(|predicate| self.wanted_keys(predicate));
-        let scan = TableScan::new(&self.0.schema, self.0.snapshot, request, units, keys)?;
-        Ok(Box::new(scan))
+        let units = self.units(request, pruning, keys.as_deref())?;
+        let (table, pieces) = (self.clone(), OnceLock::new());
+        ScanPlan::new(request, &self.0.arrow, PlannedUnits { table, units, keys, is_by_position, pieces })
     }
 
     fn absences(&self) -> Vec<Absence> {

@@ -158,7 +158,6 @@ impl TableScan {
         let request = ScanRequest {
             projection: Some(self.projection.clone()),
             limit: Some(self.left),
-            split: None,
             ..self.request.clone()
         };
         let reader = positional::scan(&columns, &self.read_schema, &request, &rows)?;

@@ -9,7 +9,7 @@ use pilaster_core::{Result, RowRanges};
 use super::key_range::KeyRange;
 use super::rowset::RowSet;
 use crate::wal::MemoryRows;
-use pilaster_core::dataset::SPLIT_ROWS;
+use pilaster_core::plan::TASK_ROWS;
 
 /// A cut through more rowsets than this costs more look-ups than reading without a merge saves.
 const MOST_CUT_THROUGH: usize = 1;
@@ -104,7 +104,7 @@ impl Unit {
     /// Cuts what is large into pieces for threads. That needs some keys; where damage hides them, there is one piece.
     pub fn cut(self) -> Result<Vec<Self>> {
         let all: u64 = self.rowsets.iter().map(|rowset| rowset.rows).sum();
-        let count = all.div_ceil(SPLIT_ROWS).min(MOST_PIECES);
+        let count = all.div_ceil(TASK_ROWS).min(MOST_PIECES);
         if count < 2 || self.rowsets.iter().any(|rowset| rowset.is_tolerant) {
             return Ok(vec![self]);
         }
@@ -126,8 +126,8 @@ impl Unit {
         let mut pieces = Vec::new();
         let mut start = rows.start;
         while start < rows.end {
-            let number = start.checked_div(SPLIT_ROWS).unwrap_or_default().saturating_add(1);
-            let end = rows.end.min(number.saturating_mul(SPLIT_ROWS));
+            let number = start.checked_div(TASK_ROWS).unwrap_or_default().saturating_add(1);
+            let end = rows.end.min(number.saturating_mul(TASK_ROWS));
             pieces.push(Self { rows: Some(start..end), ..self.clone() });
             start = end;
         }

@@ -4,39 +4,58 @@ mod scan;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, DatasetRef, Error, Finding, OnDamage, Predicate, Progress, Result,
-    RowRanges, Scan, ScanRequest, Severity, Split, VerifyDepth, VerifyReport,
+    Absence, Dataset, DatasetRef, Error, Finding, OnDamage, Partition, Progress, Result, Scan, ScanPlan,
+    ScanRequest, Severity, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use crate::formats::DRIVERS;
 use crate::open::Beside;
 use crate::verify::Summed;
 use pilaster_core::stream;
-use scan::{ConcatScan, PartRequest};
+use scan::PlannedParts;
 
 /// Several datasets of the same columns, one after another.
 pub(crate) struct ConcatDataset {
     name: String,
-    parts: Arc<Vec<DatasetRef>>,
+    parts: Arc<Parts>,
+    /// What lies beside the parts and is none, and what should and does not.
+    beside: Beside,
+}
+
+/// What is read.
+#[derive(Debug)]
+struct Parts {
+    parts: Vec<DatasetRef>,
     schema: SchemaRef,
     /// Row positions of each part, if all of them know how many rows they have.
     positions: Option<Vec<Range<u64>>>,
     /// Why parts could not be opened. They take no row positions: how many rows they had nobody knows.
     unopened: Vec<Error>,
-    split_ends: OnceLock<Vec<usize>>,
-    /// What lies beside the parts and is none, and what should and does not.
-    beside: Beside,
+}
+
+impl Parts {
+    /// Plans to read them, one after the other; those that could not be opened are noted as lost, or an error.
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        for error in &self.unopened {
+            let OnDamage::Skip(losses) = &request.on_damage else { return Err(error.clone()) };
+            losses.record_unknown(error);
+        }
+        ScanPlan::new(request, &self.schema, PlannedParts::new(self, request)?)
+    }
 }
 
 impl fmt::Debug for ConcatDataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConcatDataset").field("name", &self.name).field("parts", &self.parts.len()).finish()
+        f.debug_struct("ConcatDataset")
+            .field("name", &self.name)
+            .field("parts", &self.parts.parts.len())
+            .finish()
     }
 }
 
@@ -46,6 +65,10 @@ impl ConcatDataset {
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if a part has other columns than the first.
     pub(crate) fn try_new(name: String, parts: Vec<DatasetRef>) -> Result<Self> {
+        Self::of(name, parts, Vec::new())
+    }
+
+    fn of(name: String, parts: Vec<DatasetRef>, unopened: Vec<Error>) -> Result<Self> {
         let Some(first) = parts.first() else { return Err(Error::invalid("no file was given")) };
         let mut schema = first.schema();
         for part in parts.iter().skip(1) {
@@ -64,9 +87,8 @@ impl ConcatDataset {
                 _ => positions = None,
             }
         }
-        let (unopened, beside) = (Vec::new(), Beside::default());
-        let split_ends = OnceLock::new();
-        Ok(Self { name, parts: Arc::new(parts), schema, positions, unopened, split_ends, beside })
+        let parts = Arc::new(Parts { parts, schema, positions, unopened });
+        Ok(Self { name, parts, beside: Beside::default() })
     }
 
     /// As [`ConcatDataset::try_new`], of what could be opened. Scans that go on over damage note the others as lost.
@@ -83,7 +105,7 @@ impl ConcatDataset {
         }
         match unopened.first() {
             Some(first) if opened.is_empty() => Err(first.clone()),
-            _ => Ok(Self { unopened, ..Self::try_new(name, opened)? }),
+            _ => Self::of(name, opened, unopened),
         }
     }
 
@@ -92,60 +114,6 @@ impl ConcatDataset {
     pub(crate) fn with_beside(mut self, beside: Beside) -> Self {
         self.beside = beside;
         self
-    }
-
-    /// Notes the parts that could not be opened, or fails because of them.
-    fn lose_unopened(&self, on_damage: &OnDamage) -> Result<()> {
-        for error in &self.unopened {
-            let OnDamage::Skip(losses) = on_damage else { return Err(error.clone()) };
-            losses.record_unknown(error);
-        }
-        Ok(())
-    }
-
-    /// For each part, how many splits there are up to its end.
-    fn split_ends(&self) -> Result<&[usize]> {
-        if let Some(ends) = self.split_ends.get() {
-            return Ok(ends);
-        }
-        let mut end = 0usize;
-        let mut ends = Vec::with_capacity(self.parts.len());
-        for part in self.parts.iter() {
-            end = end.saturating_add(part.splits()?.len());
-            ends.push(end);
-        }
-        Ok(self.split_ends.get_or_init(|| ends))
-    }
-
-    /// What to read of each part.
-    fn part_requests(&self, request: &ScanRequest) -> Result<Vec<PartRequest>> {
-        let mut todo = Vec::new();
-        let (mut only_part, mut only_split) = (None, None);
-        if let Some(wanted) = request.split {
-            let ends = self.split_ends()?;
-            let part = ends.partition_point(|end| *end <= wanted);
-            if part == ends.len() {
-                let count = ends.last().copied().unwrap_or(0);
-                return Err(Error::invalid(format!("no split number {wanted}: there are {count}")));
-            }
-            let before = part.checked_sub(1).and_then(|part| ends.get(part)).copied().unwrap_or(0);
-            (only_part, only_split) = (Some(part), Some(wanted.saturating_sub(before)));
-        }
-        for index in only_part.map_or(0..self.parts.len(), |only| only..only.saturating_add(1)) {
-            let place = self.positions.as_ref().and_then(|positions| positions.get(index)).cloned();
-            let base = place.as_ref().map_or(0, |place| place.start);
-            let mut part = ScanRequest { split: only_split, ..request.clone() };
-            if let (Some(rows), Some(place)) = (&request.rows, place) {
-                let inside = rows.intersect(&RowRanges::one(place));
-                if inside.is_empty() {
-                    continue;
-                }
-                let shift = |row: u64| row.saturating_sub(base);
-                part.rows = Some(inside.as_slice().iter().map(|r| shift(r.start)..shift(r.end)).collect());
-            }
-            todo.push(PartRequest { index, base, is_placed: self.positions.is_some(), request: part });
-        }
-        Ok(todo)
     }
 }
 
@@ -191,7 +159,7 @@ fn nullable_as_either(schema: &SchemaRef, other: &SchemaRef) -> SchemaRef {
 
 impl Dataset for ConcatDataset {
     fn format(&self) -> &'static str {
-        self.parts.first().map_or("nothing", |part| part.format())
+        self.parts.parts.first().map_or("nothing", |part| part.format())
     }
 
     fn name(&self) -> &str {
@@ -199,60 +167,51 @@ impl Dataset for ConcatDataset {
     }
 
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Arc::clone(&self.parts.schema)
     }
 
     fn row_count(&self) -> Option<u64> {
-        let positions = self.positions.as_ref().filter(|_| self.unopened.is_empty());
+        let positions = self.parts.positions.as_ref().filter(|_| self.parts.unopened.is_empty());
         positions.map(|positions| positions.last().map_or(0, |last| last.end))
     }
 
     fn size_bytes(&self) -> u64 {
-        self.parts.iter().map(|part| part.size_bytes()).fold(0, u64::saturating_add)
+        self.parts.parts.iter().map(|part| part.size_bytes()).fold(0, u64::saturating_add)
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        let mut splits = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            let base =
-                self.positions.as_ref().and_then(|positions| positions.get(index)).map(|place| place.start);
-            for mut split in part.splits()? {
-                split.rows = split
-                    .rows
-                    .zip(base)
-                    .map(|(rows, base)| base.saturating_add(rows.start)..base.saturating_add(rows.end));
-                splits.push(split);
+    /// The partitions of all parts, if each of them has some by the same columns.
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        let Some(positions) = &self.parts.positions else { return Ok(Vec::new()) };
+        let mut joined: Vec<Partition> = Vec::new();
+        for (part, place) in self.parts.parts.iter().zip(positions) {
+            let partitions = part.partitions()?;
+            if partitions.is_empty() && !place.is_empty() {
+                return Ok(Vec::new());
+            }
+            for Partition { values, rows } in partitions {
+                let rows = rows.moved(place.start);
+                match joined.iter_mut().find(|known| known.values == values) {
+                    Some(known) => known.rows = known.rows.union(&rows),
+                    None => joined.push(Partition { values, rows }),
+                }
             }
         }
-        Ok(splits)
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        let starts = std::iter::once(0).chain(self.split_ends()?.iter().copied());
-        let mut splits = Vec::new();
-        for (part, start) in self.parts.iter().zip(starts) {
-            splits.extend(part.splits_for(predicate)?.iter().map(|split| split.saturating_add(start)));
-        }
-        Ok(splits)
+        Ok(joined)
     }
 
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         let by_position = request.rows.is_some() || request.row_numbers.is_some();
-        if self.positions.is_none() && by_position {
-            return stream::read_by_counting(self, request);
+        if !by_position || self.parts.positions.is_some() {
+            return self.parts.plan(request);
         }
-        self.lose_unopened(&request.on_damage)?;
-        // A request that is wrong for the columns must fail here, as it does for a single file.
-        if let Some(predicate) = &request.predicate {
-            predicate.bind(&self.schema)?;
-        }
-        let schema = request.output_schema(&self.schema)?;
-        let todo = self.part_requests(request)?;
-        Ok(Box::new(ConcatScan::new(Arc::clone(&self.parts), schema, todo, request)))
+        let (parts, span) = (Arc::clone(&self.parts), TaskSpan { rows: None, bytes: self.size_bytes() });
+        ScanPlan::of_one_task(request, &self.parts.schema, span, move |request| {
+            stream::read_by_counting(&parts.schema, request, |all| parts.plan(all)?.read())
+        })
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -265,32 +224,32 @@ impl Dataset for ConcatDataset {
             message: message.to_string(),
             rows: None,
         });
-        let unopened = self.unopened.iter().map(|error| Finding::from_error(error, &self.name, None));
-        let of_parts = self.parts.iter().flat_map(|part| part.findings());
+        let unopened = self.parts.unopened.iter().map(|error| Finding::from_error(error, &self.name, None));
+        let of_parts = self.parts.parts.iter().flat_map(|part| part.findings());
         let passed_over = self.beside.passed_over.iter().cloned();
         unknown.into_iter().chain(passed_over).chain(unopened).chain(of_parts).collect()
     }
 
     fn absences(&self) -> Vec<Absence> {
-        let of_parts = self.parts.iter().flat_map(|part| part.absences());
+        let of_parts = self.parts.parts.iter().flat_map(|part| part.absences());
         self.beside.absences.iter().cloned().chain(of_parts).collect()
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         let progress = Summed::new(progress);
-        for part in self.parts.iter() {
+        for part in self.parts.parts.iter() {
             report.merge(part.verify(depth, &progress)?);
         }
-        for error in &self.unopened {
+        for error in &self.parts.unopened {
             report.add_failure(&self.name, error, false);
         }
         Ok(report)
     }
 
     fn describe(&self) -> Result<Node> {
-        let mut node = Node::new(format!("{} files", self.parts.len()), self.size_bytes());
-        for part in self.parts.iter() {
+        let mut node = Node::new(format!("{} files", self.parts.parts.len()), self.size_bytes());
+        for part in self.parts.parts.iter() {
             let mut child = part.describe()?;
             child.facts.insert(0, ("path".to_string(), part.name().to_string()));
             node = node.child(child);
@@ -300,9 +259,13 @@ impl Dataset for ConcatDataset {
 
     fn pages(&self) -> Result<Vec<Page>> {
         let mut pages = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            let base =
-                self.positions.as_ref().and_then(|positions| positions.get(index)).map(|place| place.start);
+        for (index, part) in self.parts.parts.iter().enumerate() {
+            let base = self
+                .parts
+                .positions
+                .as_ref()
+                .and_then(|positions| positions.get(index))
+                .map(|place| place.start);
             for mut page in part.pages()? {
                 page.rows = page
                     .rows
@@ -329,7 +292,7 @@ impl ConcatDataset {
         &self,
         known: impl Fn(&dyn Dataset) -> Result<Vec<ColumnStatistics>>,
     ) -> Result<Vec<ColumnStatistics>> {
-        let mut parts = self.parts.iter();
+        let mut parts = self.parts.parts.iter();
         let mut joined = match parts.next() {
             Some(first) => known(first.as_ref())?,
             None => Vec::new(),

@@ -10,7 +10,7 @@ use arrow_array::types::{Date32Type, TimestampMicrosecondType};
 use arrow_cast::parse::Parser;
 use arrow_csv::ReaderBuilder;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use pilaster_core::{BatchReader, Dataset, Error, Result, ScanRequest, SourceRef};
+use pilaster_core::{BatchReader, Dataset, Error, Result, ScanPlan, ScanRequest, SourceRef, TaskSpan};
 use regex::Regex;
 
 use super::csv_nulls::{self, MarkNulls};
@@ -24,7 +24,7 @@ use pilaster_core::stream;
 pub(super) const EXACT_DIGITS: usize = 15;
 
 /// A CSV or TSV file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CsvDataset {
     source: SourceRef,
     schema: SchemaRef,
@@ -49,8 +49,14 @@ impl CsvDataset {
 impl Dataset for CsvDataset {
     front_to_back!("csv");
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        stream::check_single_split(request)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let (dataset, span) = (self.clone(), TaskSpan { rows: None, bytes: self.source.size() });
+        ScanPlan::of_one_task(request, &self.schema, span, move |request| dataset.rows(request))
+    }
+}
+
+impl CsvDataset {
+    fn rows(&self, request: &ScanRequest) -> Result<BatchReader> {
         let needed = stream::needed_columns(request, &self.schema)?;
         let is_text = self.schema.fields().iter().map(|field| field.data_type() == &DataType::Utf8).collect();
         let input = BufReader::new(skip_mark(&self.source)?);

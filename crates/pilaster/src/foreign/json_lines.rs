@@ -11,7 +11,9 @@ use arrow_array::RecordBatch;
 use arrow_json::ReaderBuilder;
 use arrow_json::reader::Decoder;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use pilaster_core::{BatchReader, Dataset, Error, Limits, Result, ScanRequest, SourceRef};
+use pilaster_core::{
+    BatchReader, Dataset, Error, Limits, Result, ScanPlan, ScanRequest, SourceRef, TaskSpan,
+};
 
 use super::csv::skip_mark;
 use super::json_array::ElementLines;
@@ -23,7 +25,7 @@ use crate::open::OpenOptions;
 use pilaster_core::stream;
 
 /// A file of JSON lines.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct JsonLinesDataset {
     source: SourceRef,
     schema: SchemaRef,
@@ -56,8 +58,14 @@ impl JsonLinesDataset {
 impl Dataset for JsonLinesDataset {
     front_to_back!("json lines");
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        stream::check_single_split(request)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let (dataset, span) = (self.clone(), TaskSpan { rows: None, bytes: self.source.size() });
+        ScanPlan::of_one_task(request, &self.schema, span, move |request| dataset.rows(request))
+    }
+}
+
+impl JsonLinesDataset {
+    fn rows(&self, request: &ScanRequest) -> Result<BatchReader> {
         let needed = stream::needed_columns(request, &self.schema)?;
         // Every column is parsed, so that a value that does not fit is found whoever asks.
         let batch_size = request.batch_size.max(1);

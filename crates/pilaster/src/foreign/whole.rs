@@ -80,10 +80,6 @@ macro_rules! front_to_back {
             self.source.size()
         }
 
-        fn splits(&self) -> pilaster_core::Result<Vec<pilaster_core::Split>> {
-            Ok(pilaster_core::stream::single_split(self.source.size(), None))
-        }
-
         fn scan(&self) -> pilaster_core::Scan<'_> {
             pilaster_core::Scan::new(self)
         }

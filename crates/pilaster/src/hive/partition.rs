@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions};
-use arrow_schema::{ArrowError, FieldRef, Schema, SchemaRef};
-use arrow_select::filter::filter_record_batch;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::predicate::BoundPredicate;
+use pilaster_core::stream::Tail;
 use pilaster_core::{
-    Absence, BatchReader, Dataset, DatasetRef, Finding, Limits, Predicate, Progress, Result, Scan,
-    ScanRequest, Split, VerifyDepth, VerifyReport, fitting,
+    Absence, Dataset, DatasetRef, Finding, Limits, Predicate, Progress, Result, Scan, ScanPlan, ScanRequest,
+    VerifyDepth, VerifyReport, fitting,
 };
 
 /// Adds the columns of its folder to a file's own. Columns that the file has itself are the file's.
@@ -77,6 +78,24 @@ impl PartitionFile {
     }
 }
 
+/// A batch of the file with the values of its folder in every row, and the numbers of its rows if it has them.
+fn with_values(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    values: &[ArrayRef],
+    with_numbers: bool,
+) -> Result<(RecordBatch, Option<ArrayRef>)> {
+    let rows = batch.num_rows();
+    let mut columns = batch.columns().to_vec();
+    let numbers = if with_numbers { columns.pop() } else { None };
+    let first = arrow_array::UInt32Array::from(vec![0; rows]);
+    for value in values {
+        columns.push(take(value, &first, None)?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok((RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?, numbers))
+}
+
 impl Dataset for PartitionFile {
     fn format(&self) -> &'static str {
         self.inner.format()
@@ -98,32 +117,18 @@ impl Dataset for PartitionFile {
         self.inner.size_bytes()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        self.inner.splits()
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        let parts = self.take_apart(Some(predicate))?;
-        match parts.inner {
-            _ if !parts.may_match => Ok(Vec::new()),
-            Some(inner) => self.inner.splits_for(&inner),
-            None => Ok((0..self.inner.splits()?.len()).collect()),
-        }
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let output = request.output_schema(&self.schema)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         let projected = request.projected(&self.schema)?;
         let parts = self.take_apart(request.predicate.as_ref())?;
         if !parts.may_match {
-            return Ok(Box::new(RecordBatchIterator::new([], output)));
+            return ScanPlan::of_nothing(request, &self.schema);
         }
         // What is read of the file: what is asked for of it, and what a mixed condition looks at.
-        let mut needed: Vec<usize> = projected.clone();
+        let mut needed: Vec<usize> = projected;
         for name in parts.mixed.iter().flat_map(|mixed| mixed.columns()) {
             needed.push(column_index(&self.schema, name)?);
         }
@@ -131,48 +136,25 @@ impl Dataset for PartitionFile {
         needed.dedup();
         let schema: SchemaRef = Arc::new(self.schema.project(&needed)?);
         let filter = parts.mixed.as_ref().map(|mixed| mixed.bind(&schema)).transpose()?;
-        let of_file = needed.iter().copied().filter(|column| *column < self.own).collect();
-        let values: Vec<ArrayRef> = needed
-            .iter()
-            .filter_map(|column| Some(Arc::clone(self.values.columns().get(column.checked_sub(self.own)?)?)))
-            .collect();
-        let place_of = |column: &usize| needed.iter().position(|known| known == column);
-        let projection: Vec<usize> = projected.iter().filter_map(place_of).collect();
-        let mut left = request.limit.unwrap_or(u64::MAX);
-        let reader = self.inner.read(&ScanRequest {
-            projection: Some(of_file),
+        let values =
+            |column: &usize| Some(Arc::clone(self.values.columns().get(column.checked_sub(self.own)?)?));
+        let values: Vec<ArrayRef> = needed.iter().filter_map(values).collect();
+        let of_file = ScanRequest {
+            projection: Some(needed.iter().copied().filter(|column| *column < self.own).collect()),
             predicate: parts.inner,
-            limit: request.limit.filter(|_| filter.is_none()),
+            limit: None,
             ..request.clone()
-        })?;
-        // A text of a folder's name is written out for each row.
-        let reader = fitting::batches(reader, &Limits::default());
-        let with_numbers = request.row_numbers.is_some();
-        let schema_out = Arc::clone(&output);
-        let mut complete = move |batch: RecordBatch| -> Result<RecordBatch, ArrowError> {
-            let rows = batch.num_rows();
-            let with_rows = RecordBatchOptions::new().with_row_count(Some(rows));
-            let mut columns = batch.columns().to_vec();
-            let numbers = if with_numbers { columns.pop() } else { None };
-            let first = arrow_array::UInt32Array::from(vec![0; rows]);
-            for value in &values {
-                columns.push(take(value, &first, None)?);
-            }
-            let whole = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &with_rows)?;
-            let mut asked: Vec<ArrayRef> =
-                projection.iter().map(|place| Arc::clone(whole.column(*place))).collect();
-            asked.extend(numbers);
-            let mut out = RecordBatch::try_new_with_options(Arc::clone(&schema_out), asked, &with_rows)?;
-            if let Some(filter) = &filter {
-                out = filter_record_batch(&out, &filter.evaluate(&whole).map_err(ArrowError::from)?)?;
-            }
-            let keep = usize::try_from(left).unwrap_or(usize::MAX).min(out.num_rows());
-            left = left.saturating_sub(keep as u64);
-            Ok(out.slice(0, keep))
         };
-        let batches = reader.map(move |batch| batch.and_then(&mut complete));
-        let batches = batches.filter(|batch| batch.as_ref().map_or(true, |batch| batch.num_rows() > 0));
-        Ok(Box::new(RecordBatchIterator::new(batches, output)))
+        let own = Arc::clone(&self.schema);
+        ScanPlan::around(self.inner.plan(&of_file)?, request, &self.schema, move |request, inner| {
+            let reader = inner.read(request.limit.filter(|_| filter.is_none()))?;
+            // A text of a folder's name is written out for each row.
+            let reader = fitting::batches(reader, &Limits::default());
+            let tail = Tail::new(request, &own, &needed, filter.clone().map(BoundPredicate::into_condition))?;
+            let (schema, values) = (Arc::clone(&schema), values.clone());
+            let with_numbers = request.row_numbers.is_some();
+            Ok(tail.read(reader.map(move |batch| with_values(&batch?, &schema, &values, with_numbers))))
+        })
     }
 
     fn findings(&self) -> Vec<Finding> {

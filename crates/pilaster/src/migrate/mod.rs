@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Dataset, Error, LossLog, OnDamage, Progress, Result, ScanRequest, Split};
+use pilaster_core::{Dataset, Error, LossLog, OnDamage, Progress, Result, ScanRequest, ScanTask};
 
 use self::in_order::{Place, RowsInOrder};
 use self::journal::{Finished, Journal};
@@ -75,7 +75,7 @@ impl MigrateOptions {
     }
 
     /// The local files and folders the dataset was opened from: a run that continues makes sure that no file in them is
-    /// new, gone or changed. Without them only columns, rows, bytes and splits are compared.
+    /// new, gone or changed. Without them only columns, rows, bytes and tasks are compared.
     #[must_use]
     pub fn with_source_paths(mut self, paths: Vec<PathBuf>) -> Self {
         self.source_paths = paths;
@@ -119,13 +119,20 @@ pub fn migrate(
     progress: &dyn Progress,
 ) -> Result<MigrateSummary> {
     let name = folder.display().to_string();
-    if request.rows.is_some() || request.split.is_some() || request.limit.is_some() {
-        return Err(Error::invalid("a migration takes all rows: no positions, no split, no limit"));
+    if request.rows.is_some() || request.limit.is_some() {
+        return Err(Error::invalid("a migration takes all rows: no positions, no limit"));
     }
-    let splits = dataset.splits()?;
-    let pieces = plan(dataset, request, &splits, options.file_rows)?;
+    // Losses of planning are told by whoever reads.
+    let (losses, unnoted) = (Arc::new(LossLog::new()), Arc::new(LossLog::new()));
+    let noting = |losses: &Arc<LossLog>| match request.on_damage {
+        OnDamage::Skip(_) => OnDamage::Skip(Arc::clone(losses)),
+        OnDamage::Stop => OnDamage::Stop,
+    };
+    let everything = ScanRequest { predicate: None, on_damage: noting(&unnoted), ..request.clone() };
+    let spans: Vec<_> = dataset.plan(&everything)?.tasks()?.iter().map(|task| task.span().clone()).collect();
+    let pieces = plan(dataset, request, &spans, options.file_rows)?;
     let known = pieces.as_ref().map_or(0, Vec::len);
-    let identity = Identity::of(dataset, request, options, splits.len(), known)?;
+    let identity = Identity::of(dataset, request, options, spans.len(), known)?;
     let journal = Journal::open(folder, &identity)?;
     let partitioned_by = partition_columns(dataset, request)?;
     if !partitioned_by.fields().is_empty() {
@@ -138,7 +145,13 @@ pub fn migrate(
     let mut run = Run { dataset, request, folder, options, journal, progress, summary };
     match &pieces {
         Some(pieces) => run.write_pieces(pieces)?,
-        None => run.write_in_order(&splits)?,
+        None => {
+            let plan = dataset.plan(&ScanRequest { on_damage: noting(&losses), ..request.clone() })?;
+            if let OnDamage::Skip(all) = &request.on_damage {
+                losses.losses().into_iter().for_each(|lost| all.add(lost));
+            }
+            run.write_in_order(&plan.tasks()?)?;
+        }
     }
     let summary = run.summary;
     let skips = matches!(request.on_damage, OnDamage::Skip(_));
@@ -187,7 +200,7 @@ impl Run<'_> {
     }
 
     /// Files of a table that gives its rows in order only: each is filled, and the next begins where it ends.
-    fn write_in_order(&mut self, splits: &[Split]) -> Result<()> {
+    fn write_in_order(&mut self, tasks: &[ScanTask]) -> Result<()> {
         let (mut begin, mut rows) = (Some(Place::default()), None);
         for number in 0.. {
             let Some(place) = begin else { break };
@@ -198,8 +211,7 @@ impl Run<'_> {
                 continue;
             }
             let path = self.prepare(&name)?;
-            let rows =
-                rows.get_or_insert_with(|| RowsInOrder::new(self.dataset, self.request, splits, place));
+            let rows = rows.get_or_insert_with(|| RowsInOrder::new(self.dataset.name(), tasks, place));
             let finished = self.write_next(rows, &path)?;
             // A file that was finished and is gone: those behind it go on where it ended.
             if let Some(earlier) =

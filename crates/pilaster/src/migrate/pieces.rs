@@ -7,7 +7,7 @@ use arrow_array::types::{
 use arrow_array::{Array, TimestampMicrosecondArray};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Schema, TimeUnit};
-use pilaster_core::{Dataset, Literal, Partition, Result, RowRanges, ScanRequest, Split};
+use pilaster_core::{Dataset, Literal, Partition, Result, RowRanges, ScanRequest, TaskSpan};
 
 /// What Hive calls the folder of nulls, and of empty texts.
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -32,13 +32,13 @@ pub(super) fn file_name(number: usize) -> String {
 pub(super) fn plan(
     dataset: &dyn Dataset,
     request: &ScanRequest,
-    splits: &[Split],
+    spans: &[TaskSpan],
     file_rows: u64,
 ) -> Result<Option<Vec<Piece>>> {
     let schema = dataset.schema();
     let columns = request.projected(&schema)?;
     // How many rows a condition leaves is not known, but where they stand.
-    let positions = splits.iter().try_fold(0, |most: u64, split| Some(most.max(split.rows.as_ref()?.end)));
+    let positions = spans.iter().try_fold(0, |most: u64, span| Some(most.max(span.rows.as_ref()?.end)));
     let Some(rows) = positions else { return Ok(None) };
     let mut pieces = Vec::new();
     let mut partitions = dataset.partitions()?;
@@ -56,7 +56,7 @@ pub(super) fn plan(
         }
         let folders: String =
             values.iter().map(|(column, value)| folder(&schema, *column, value) + "/").collect();
-        for rows in cut(&partition.rows, splits, file_rows) {
+        for rows in cut(&partition.rows, spans, file_rows) {
             let path = format!("{folders}{}", file_name(pieces.len()));
             pieces.push(Piece { path, columns: in_file.clone(), rows });
         }
@@ -68,9 +68,9 @@ pub(super) fn plan(
     Ok(Some(pieces))
 }
 
-/// Stretches of at most `file_rows` rows, which end where splits end if they can.
-fn cut(rows: &RowRanges, splits: &[Split], file_rows: u64) -> Vec<RowRanges> {
-    let ends: Vec<u64> = splits.iter().filter_map(|split| Some(split.rows.as_ref()?.end)).collect();
+/// Stretches of at most `file_rows` rows, which end where tasks end if they can.
+fn cut(rows: &RowRanges, spans: &[TaskSpan], file_rows: u64) -> Vec<RowRanges> {
+    let ends: Vec<u64> = spans.iter().filter_map(|span| Some(span.rows.as_ref()?.end)).collect();
     let mut pieces = Vec::new();
     let mut piece = Vec::new();
     let mut left = file_rows;
@@ -84,7 +84,7 @@ fn cut(rows: &RowRanges, splits: &[Split], file_rows: u64) -> Vec<RowRanges> {
                 let last = ends.partition_point(|end| *end <= most).checked_sub(1);
                 match last.and_then(|last| ends.get(last)).filter(|end| **end > start) {
                     Some(end) => *end,
-                    // A split that does not fit into what is left begins a file of its own, unless it fits into none.
+                    // A task that does not fit into what is left begins a file of its own, unless it fits into none.
                     None if left < file_rows => start,
                     None => most,
                 }
@@ -193,16 +193,16 @@ mod tests {
             kept in prop::collection::vec(any::<bool>(), 20),
             file_rows in 1u64..80,
         ) {
-            let (mut splits, mut wanted, mut start) = (Vec::new(), Vec::new(), 0);
+            let (mut spans, mut wanted, mut start) = (Vec::new(), Vec::new(), 0);
             for (length, keep) in lengths.iter().zip(kept) {
-                splits.push(Split { rows: Some(start..start + length), bytes: 1 });
+                spans.push(TaskSpan { rows: Some(start..start + length), bytes: 1 });
                 if keep {
                     wanted.push(start..start + length);
                 }
                 start += length;
             }
             let rows: RowRanges = wanted.into_iter().collect();
-            let pieces = cut(&rows, &splits, file_rows);
+            let pieces = cut(&rows, &spans, file_rows);
             prop_assert!(pieces.iter().all(|piece| (1..=file_rows).contains(&piece.count())));
             prop_assert_eq!(pieces.iter().map(RowRanges::count).sum::<u64>(), rows.count());
             let all = pieces.iter().fold(RowRanges::none(), |all, piece| all.union(piece));

@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional;
 use pilaster_core::{
-    BatchReader, Dataset, Finding, LostRows, OnDamage, Progress, Result, Scan, ScanRequest, Severity,
-    SourceRef, Split, VerifyDepth, VerifyReport,
+    Dataset, Finding, LostRows, OnDamage, Progress, Result, Scan, ScanPlan, ScanRequest, Severity, SourceRef,
+    TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::cursor::RedfileColumns;
@@ -103,38 +103,35 @@ impl Dataset for RedfileReader {
         self.file.size_bytes()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        let groups = self.file.metadata.row_groups.iter().enumerate();
-        Ok(groups
-            .map(|(number, group)| {
-                let bytes = group.total_compressed_size.unwrap_or(group.total_byte_size);
-                Split {
-                    rows: Some(self.file.group_rows(number)),
-                    bytes: u64::try_from(bytes).unwrap_or_default(),
-                }
-            })
-            .collect())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let splits = if request.split.is_some() { self.splits()? } else { Vec::new() };
-        let mut wanted = request.wanted_rows(self.file.rows(), &splits)?;
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let mut wanted = request.wanted_rows(self.file.rows());
         if let Some(predicate) = &request.predicate {
             wanted = prune::narrow(&self.file, predicate, &wanted)?;
         }
-        let losses = match &request.on_damage {
-            OnDamage::Stop => None,
-            OnDamage::Skip(log) => Some(Arc::clone(log)),
-        };
-        if let (Some(log), Some(recovery)) = (&losses, &self.file.recovery) {
+        if let (OnDamage::Skip(log), Some(recovery)) = (&request.on_damage, &self.file.recovery) {
             recovery.losses().into_iter().for_each(|reason| log.add(LostRows::unknown(reason)));
         }
-        let columns = RedfileColumns { file: Arc::clone(&self.file), losses };
-        positional::scan(&columns, self.file.schema.arrow(), request, &wanted)
+        let groups = self.file.metadata.row_groups.iter().enumerate();
+        let spans = groups.map(|(number, group)| {
+            let bytes = group.total_compressed_size.unwrap_or(group.total_byte_size);
+            TaskSpan {
+                rows: Some(self.file.group_rows(number)),
+                bytes: u64::try_from(bytes).unwrap_or_default(),
+            }
+        });
+        let (file, spans) = (Arc::clone(&self.file), spans.collect());
+        ScanPlan::by_rows(request, self.file.schema.arrow(), wanted, spans, move |request, wanted| {
+            let losses = match &request.on_damage {
+                OnDamage::Stop => None,
+                OnDamage::Skip(log) => Some(Arc::clone(log)),
+            };
+            let columns = RedfileColumns { file: Arc::clone(&file), losses };
+            positional::scan(&columns, file.schema.arrow(), request, wanted)
+        })
     }
 
     /// What a recovery had to do without, and what it had to put together again.

@@ -5,6 +5,7 @@ pub mod golden;
 pub mod physical;
 pub mod random;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,6 +29,12 @@ pub fn goldens() -> PathBuf {
 /// Opens bytes as a file.
 pub fn open(bytes: &[u8]) -> Result<RedfileReader> {
     RedfileReader::open(memory("test.red", bytes.to_vec()))
+}
+
+/// The rows of each row group, which are the tasks of a scan of everything.
+pub fn row_groups(reader: &RedfileReader) -> Vec<Range<u64>> {
+    let tasks = reader.scan().plan().unwrap().tasks().unwrap();
+    tasks.iter().map(|task| task.span().rows.clone().unwrap()).collect()
 }
 
 /// All rows of a scan in one batch.

@@ -243,12 +243,6 @@ impl Layout {
         Ok(())
     }
 
-    /// Number of the split behind the record batches of a stream that breaks off: reading it gives no rows, but the error, so that
-    /// whoever reads split by split meets the end as well.
-    pub(super) fn broken_end(&self) -> Option<usize> {
-        self.is_broken().then_some(self.batches.len())
-    }
-
     /// Whether rows are missing that nobody can count.
     pub(super) fn is_broken(&self) -> bool {
         self.breaks_off.is_some() || !self.unreadable.is_empty()

@@ -12,8 +12,8 @@ use arrow_schema::{DataType, SchemaRef};
 use pilaster_core::dataset::column_index;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Finding, LossLog, OnDamage, Progress, Result, RowRanges, Scan, ScanRequest,
-    Severity, SourceRef, Split, VerifyDepth, VerifyReport,
+    BatchReader, Dataset, Error, Finding, LossLog, OnDamage, PlannedScan, Progress, Result, RowRanges, Scan,
+    ScanPlan, ScanRequest, Severity, SourceRef, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::guard::guarded;
@@ -62,14 +62,60 @@ impl ArrowDataset {
         Ok(Self { layout: Arc::new(Layout::of_stream(source, options.limits(), options.recovers())?) })
     }
 
-    fn split_list(&self) -> Vec<Split> {
-        let splits = self.layout.batches.iter().map(|(block, rows)| {
+    /// The record batches as tasks.
+    fn spans(&self) -> Vec<TaskSpan> {
+        let spans = self.layout.batches.iter().map(|(block, rows)| {
             let bytes = i64::from(block.metaDataLength()).saturating_add(block.bodyLength());
-            Split { rows: Some(rows.clone()), bytes: u64::try_from(bytes).unwrap_or(0) }
+            TaskSpan { rows: Some(rows.clone()), bytes: u64::try_from(bytes).unwrap_or(0) }
         });
-        let broken_end =
-            self.layout.broken_end().map(|_| Split { rows: None, bytes: self.layout.bytes_lost() });
-        splits.chain(broken_end).collect()
+        spans.collect()
+    }
+}
+
+/// The record batches that a scan reads, and the end of the file where it is broken.
+struct PlannedBatches {
+    layout: Arc<Layout>,
+    wanted: RowRanges,
+    spans: Vec<TaskSpan>,
+    /// Whoever asks for certain rows that are there does not meet the end.
+    meets_end: bool,
+}
+
+impl PlannedScan for PlannedBatches {
+    fn spans(&self) -> Result<Vec<TaskSpan>> {
+        let end = (self.meets_end && self.layout.is_broken())
+            .then(|| TaskSpan { rows: None, bytes: self.layout.bytes_lost() });
+        Ok(self.spans.iter().cloned().chain(end).collect())
+    }
+
+    fn read(&self, tasks: Option<Range<usize>>, request: &ScanRequest) -> Result<BatchReader> {
+        let (mut wanted, mut meets_end) = (self.wanted.clone(), self.meets_end);
+        if let Some(tasks) = tasks {
+            meets_end &= tasks.end > self.spans.len();
+            let rows = |number: usize| self.spans.get(number).and_then(|span| span.rows.clone());
+            wanted = wanted.intersect(&tasks.filter_map(rows).collect());
+        }
+        let schema = &self.layout.schema;
+        let needed = stream::needed_columns(request, schema)?;
+        let decoder =
+            FileDecoder::new(Arc::clone(schema), self.layout.version).with_projection(needed.clone());
+        let compared = request.predicate.iter().flat_map(|predicate| predicate.columns());
+        let compared = compared.map(|name| column_index(schema, name)).collect::<Result<Vec<_>>>()?;
+        let first = wanted.as_slice().first().map_or(0, |range| range.start);
+        let input = Batches {
+            layout: Arc::clone(&self.layout),
+            decoder,
+            needed,
+            compared,
+            next: self.layout.batches.partition_point(|(_, rows)| rows.end <= first),
+            wanted: wanted.clone(),
+            next_dictionary: 0,
+            lost_dictionary: None,
+            on_damage: request.on_damage.clone(),
+            meets_end,
+        };
+        let rows = (!meets_end).then_some(wanted);
+        stream::apply_at(input, schema, &ScanRequest { rows, ..request.clone() })
     }
 }
 
@@ -94,42 +140,17 @@ impl Dataset for ArrowDataset {
         self.layout.source.size()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(self.split_list())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        let mut wanted = request.wanted_rows(self.layout.row_count(), &self.split_list())?;
-        let is_broken_end = request.split.is_some() && request.split == self.layout.broken_end();
-        if is_broken_end {
-            wanted = RowRanges::none();
-        }
-        let needed = stream::needed_columns(request, &self.layout.schema)?;
-        let decoder = FileDecoder::new(Arc::clone(&self.layout.schema), self.layout.version)
-            .with_projection(needed.clone());
-        let compared = request.predicate.iter().flat_map(|predicate| predicate.columns());
-        let compared =
-            compared.map(|name| column_index(&self.layout.schema, name)).collect::<Result<Vec<_>>>()?;
-        // Whoever asks for certain rows that are there does not meet the end.
-        let meets_end = request.rows.is_none() && (request.split.is_none() || is_broken_end);
-        let input = Batches {
-            layout: Arc::clone(&self.layout),
-            decoder,
-            needed,
-            compared,
-            wanted: wanted.clone(),
-            next: 0,
-            next_dictionary: 0,
-            lost_dictionary: None,
-            on_damage: request.on_damage.clone(),
-            meets_end,
-        };
-        let rows = (!meets_end).then_some(wanted);
-        stream::apply_at(input, &self.layout.schema, &ScanRequest { rows, ..request.clone() })
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let wanted = request.wanted_rows(self.layout.row_count());
+        let is_wanted =
+            |span: &TaskSpan| span.rows.as_ref().is_some_and(|rows| !wanted.within(rows).is_empty());
+        let spans = self.spans().into_iter().filter(is_wanted).collect();
+        let (layout, meets_end) = (Arc::clone(&self.layout), request.rows.is_none());
+        ScanPlan::new(request, &self.layout.schema, PlannedBatches { layout, wanted, spans, meets_end })
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
@@ -146,9 +167,8 @@ impl Dataset for ArrowDataset {
         let mut node = whole::describe(self.format(), self.size_bytes(), &self.layout.schema)
             .fact("rows", self.layout.row_count())
             .fact("version", format!("{:?}", self.layout.version));
-        for (index, (split, (block, rows))) in self.split_list().iter().zip(&self.layout.batches).enumerate()
-        {
-            let child = Node::new(format!("record batch {index}"), split.bytes)
+        for (index, (span, (block, rows))) in self.spans().iter().zip(&self.layout.batches).enumerate() {
+            let child = Node::new(format!("record batch {index}"), span.bytes)
                 .fact("offset", block.offset())
                 .fact("rows", rows.end.saturating_sub(rows.start));
             node = node.child(child);

@@ -19,8 +19,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Predicate, Progress, Result, Scan, ScanRequest, SourceRef, Split,
-    VerifyDepth, VerifyReport,
+    Dataset, Error, Progress, Result, Scan, ScanPlan, ScanRequest, SourceRef, VerifyDepth, VerifyReport,
 };
 
 use crate::open::OpenOptions;
@@ -124,22 +123,16 @@ impl Dataset for ParquetDataset {
         self.file.source.size()
     }
 
-    fn splits(&self) -> Result<Vec<Split>> {
-        Ok(scan::splits(&self.file))
-    }
-
-    fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
-        let schema = self.schema();
-        let may_match = zones::may_match(&self.file, &schema, &predicate.bind(&schema)?).into_iter();
-        Ok(may_match.enumerate().filter(|(_, may)| *may).map(|(group, _)| group).collect())
-    }
-
     fn scan(&self) -> Scan<'_> {
         Scan::new(self)
     }
 
-    fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        Ok(Box::new(scan::ParquetScan::try_new(Arc::clone(&self.file), request)?))
+    fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
+        let wanted = scan::wanted_rows(&self.file, request)?;
+        let (file, spans) = (Arc::clone(&self.file), scan::spans(&self.file));
+        ScanPlan::by_rows(request, self.file.arrow.schema(), wanted, spans, move |request, wanted| {
+            Ok(Box::new(scan::ParquetScan::try_new(Arc::clone(&file), request, wanted)?))
+        })
     }
 
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {

@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, RowNumber};
 use pilaster_core::dataset::column_index;
-use pilaster_core::{Error, ErrorKind, OnDamage, Predicate, Result, RowRanges, ScanRequest, Split};
+use pilaster_core::{Error, ErrorKind, OnDamage, Predicate, Result, RowRanges, ScanRequest, TaskSpan};
 
 use super::chunks::{SourceChunks, lock};
 use super::{ParquetFile, metadata, zones};
@@ -29,15 +29,25 @@ const ROW_NUMBER: &str = "pilaster row number";
 /// After damage a row group without page index is tried in stretches of this many rows.
 const STRETCH_ROWS: u64 = 1024;
 
-/// The row groups as splits.
-pub(super) fn splits(file: &ParquetFile) -> Vec<Split> {
+/// The row groups as tasks.
+pub(super) fn spans(file: &ParquetFile) -> Vec<TaskSpan> {
     let groups = file.metadata().row_groups().iter().zip(&file.groups);
     groups
-        .map(|(group, rows)| Split {
+        .map(|(group, rows)| TaskSpan {
             rows: Some(rows.clone()),
             bytes: u64::try_from(group.compressed_size()).unwrap_or(0),
         })
         .collect()
+}
+
+/// The rows of row groups that can hold a match, as far as positions ask for them.
+pub(super) fn wanted_rows(file: &ParquetFile, request: &ScanRequest) -> Result<RowRanges> {
+    let wanted = request.wanted_rows(file.row_count());
+    let Some(predicate) = &request.predicate else { return Ok(wanted) };
+    let schema = file.arrow.schema();
+    let may_match = zones::may_match(file, schema, &predicate.bind(schema)?);
+    let groups = file.groups.iter().zip(may_match).filter(|(_, may)| *may);
+    Ok(wanted.intersect(&groups.map(|(rows, _)| rows.clone()).collect()))
 }
 
 /// Rows of one row group that are still to be read.
@@ -80,19 +90,16 @@ pub(super) struct ParquetScan {
 }
 
 impl ParquetScan {
-    pub(super) fn try_new(file: Arc<ParquetFile>, request: &ScanRequest) -> Result<Self> {
+    pub(super) fn try_new(file: Arc<ParquetFile>, request: &ScanRequest, wanted: &RowRanges) -> Result<Self> {
         let full_schema = Arc::clone(file.arrow.schema());
-        let wanted = request.wanted_rows(file.row_count(), &splits(&file))?;
-        let mut may_match = vec![true; file.groups.len()];
-        let mut filters = Vec::new();
-        if let Some(predicate) = &request.predicate {
-            may_match = zones::may_match(&file, &full_schema, &predicate.bind(&full_schema)?);
-            filters = conjuncts(predicate, &full_schema)?;
-        }
+        let filters = match &request.predicate {
+            Some(predicate) => conjuncts(predicate, &full_schema)?,
+            None => Vec::new(),
+        };
         let mut todo = VecDeque::new();
-        for (group, (rows, may)) in file.groups.iter().zip(may_match).enumerate() {
-            let rows = wanted.intersect(&RowRanges::one(rows.clone()));
-            if may && !rows.is_empty() {
+        for (group, rows) in file.groups.iter().enumerate() {
+            let rows = wanted.within(rows).moved(rows.start);
+            if !rows.is_empty() {
                 todo.push_back(Stretch { group, rows, is_smallest: false, filled: Vec::new() });
             }
         }

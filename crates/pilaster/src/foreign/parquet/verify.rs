@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parquet::file::metadata::RowGroupMetaData;
 use pilaster_core::{
-    Error, Finding, OnDamage, Progress, Result, ScanRequest, Severity, VerifyDepth, VerifyReport,
+    Error, Finding, Progress, Result, RowRanges, ScanRequest, Severity, VerifyDepth, VerifyReport,
 };
 
 use super::chunks::SourceChunks;
@@ -117,9 +117,9 @@ fn check_pages(
 
 /// Decodes every value of a row group.
 fn check_values(file: &Arc<ParquetFile>, index: usize, rows: &Range<u64>, report: &mut VerifyReport) {
-    let request = ScanRequest { split: Some(index), on_damage: OnDamage::Stop, ..ScanRequest::default() };
+    let wanted = RowRanges::one(rows.clone());
     let mut decoded = 0u64;
-    let scan = match ParquetScan::try_new(Arc::clone(file), &request) {
+    let scan = match ParquetScan::try_new(Arc::clone(file), &ScanRequest::default(), &wanted) {
         Ok(scan) => scan,
         Err(error) => return report.findings.push(finding(file, &error, rows)),
     };
