@@ -40,15 +40,15 @@ pub(crate) fn code_of(error: &Error) -> ExitCode {
 
 /// What the caller can do about it on the command line, to stand behind the error.
 pub(crate) fn way_on(error: &Error) -> &'static str {
-    match (error.option(), error.kind()) {
-        (Some(CallOption::Table), _) => " (--table NAME)",
-        (Some(CallOption::Tablet), _) => " (--tablet ID, --replica UUID)",
-        (Some(CallOption::Schema), _) => " (--schema FILE)",
-        (Some(CallOption::AsOf), _) => " (--as-of)",
-        (Some(CallOption::PrimaryKey), _) => " (--primary-key COLUMNS)",
-        (Some(CallOption::Columns), _) => " (-c COLUMNS)",
-        (Some(CallOption::ColumnShape), _) => " (--type, --encoding, --compression, --nullable)",
-        (_, ErrorKind::Incomplete { .. }) => "; --partial reads what is here",
+    match error.option() {
+        Some(CallOption::Table) => " (--table NAME)",
+        Some(CallOption::Tablet) => " (--tablet ID, --replica UUID)",
+        Some(CallOption::Schema) => " (--schema FILE)",
+        Some(CallOption::AsOf) => " (--as-of)",
+        Some(CallOption::PrimaryKey) => " (--primary-key COLUMNS)",
+        Some(CallOption::Columns) => " (-c COLUMNS)",
+        Some(CallOption::ColumnShape) => " (--type, --encoding, --compression, --nullable)",
+        Some(CallOption::Partial) => "; --partial reads what is here",
         _ => "",
     }
 }
@@ -95,7 +95,10 @@ mod tests {
     fn options_are_named_as_flags() {
         let error = Error::invalid("several tables here; choose one of: a, b").turning_on(CallOption::Table);
         assert_eq!(way_on(&error.at("folder", 0, "")), " (--table NAME)");
-        assert_eq!(way_on(&Error::incomplete("bucket 1")), "; --partial reads what is here");
+        let partial = Error::incomplete("bucket 1").turning_on(CallOption::Partial);
+        assert_eq!(way_on(&partial), "; --partial reads what is here");
+        // What is here is nothing.
+        assert_eq!(way_on(&Error::incomplete("the table")), "");
         assert_eq!(way_on(&Error::invalid("x")), "");
     }
 }

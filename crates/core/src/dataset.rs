@@ -137,7 +137,11 @@ impl Absence {
 
     /// The same as something that is wrong.
     pub fn finding(&self) -> Finding {
-        let rows = self.rows.map(|rows| format!(" ({rows} rows)")).unwrap_or_default();
+        let rows = match self.rows {
+            Some(1) => " (1 row)".to_string(),
+            Some(rows) => format!(" ({rows} rows)"),
+            None => String::new(),
+        };
         Finding {
             severity: Severity::Error,
             path: Arc::clone(&self.path),

@@ -79,6 +79,8 @@ pub enum CallOption {
     Columns,
     /// Type, encoding and compression of the only column of a file.
     ColumnShape,
+    /// That what is here of a table is read without the rest.
+    Partial,
 }
 
 /// What failed and where. Small to move, cheap to clone; see [`Error::kind`] and [`Error::position`].

@@ -86,8 +86,8 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         model.write(&target, 300, &options);
         let (local, memory) = (Location::local(&target), in_memory(&target).unwrap());
         assert_eq!(rows(&local).unwrap(), rows(&memory).unwrap());
-        let is_log = &|_: &str| false;
-        let looks = Looks { rows: &rows, verify: &verify, salvage: &salvage, is_log, notices_changes: true };
+        let looks =
+            Looks { rows: &rows, verify: &verify, salvage: &salvage, log: None, notices_changes: true };
         let calls = check(&memory, &looks);
         assert!(calls > 100, "{model:?}: {calls} calls");
     }

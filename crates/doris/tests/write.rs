@@ -27,7 +27,7 @@ use pilaster_core::progress::Silent;
 use pilaster_core::{Dataset, Limits, LossLog, Predicate, RowRanges, VerifyDepth, col, lit};
 use pilaster_doris::TabletSchema;
 use pilaster_doris::segment::{
-    ColumnWriteOptions, Compression, Encoding, FieldType, SegmentReader, SegmentReaderOptions,
+    ColumnWriteOptions, Compression, Encoding, FieldType, Release, SegmentReader, SegmentReaderOptions,
     SegmentWriteOptions, SegmentWriter, StorageFormat, VariantSubcolumn,
 };
 use support::{batches, memory};
@@ -155,6 +155,63 @@ fn options_must_fit_the_schema() {
     assert!(SegmentWriter::try_new(Vec::new(), &other, &base()).is_err());
     other.columns.clear();
     assert!(SegmentWriter::try_new(Vec::new(), &other, &base()).is_err());
+}
+
+#[test]
+fn an_old_release_gets_only_what_it_knows() {
+    let old = SegmentWriteOptions::default().with_release(Release::V0_12);
+    let refused = |schema: &TabletSchema, options: SegmentWriteOptions| {
+        let written = SegmentWriter::try_new(Vec::new(), schema, &options);
+        written.map(drop).map_err(|error| error.to_string()).unwrap_err()
+    };
+    let int = r#""type": "INT""#;
+    let types = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, LARGEINT, FLOAT, DOUBLE, DECIMAL, CHAR, VARCHAR, DATE, DATETIME, HLL, BITMAP";
+    for newer in ["STRING", "DATEV2", "DATETIMEV2", "DECIMAL64", "JSONB", "VARIANT", "IPV4", "QUANTILE_STATE"]
+    {
+        assert_eq!(
+            refused(&one(&format!(r#""type": "{newer}", "precision": 9, "frac": 2"#)), old.clone()),
+            format!("column \"v\": Doris 0.12 knows no {newer}, only {types}")
+        );
+    }
+    let array = one(
+        r#""type": "ARRAY", "children": [{"unique_id": 9, "name": "item", "type": "INT", "is_nullable": true}]"#,
+    );
+    assert!(
+        refused(&array, old.clone()).starts_with("column \"v\": Doris 0.12 knows no ARRAY, only BOOLEAN")
+    );
+    for (options, message) in [
+        (old.clone().with_format(StorageFormat::V3), "Doris 0.12 knows no storage format V3, only V2"),
+        (
+            old.clone().with_compression(Compression::Zstd),
+            "column \"k\": Doris 0.12 knows no ZSTD, only NO_COMPRESSION, SNAPPY, LZ4, LZ4F, ZLIB",
+        ),
+        (
+            old.clone().with_column("v", ColumnWriteOptions::default().with_compression(Compression::Lz4Hc)),
+            "column \"v\": Doris 0.12 knows no LZ4HC, only NO_COMPRESSION, SNAPPY, LZ4, LZ4F, ZLIB",
+        ),
+    ] {
+        assert_eq!(refused(&one(int), options), message);
+    }
+    let text = one(r#""type": "VARCHAR", "length": 20"#);
+    for (encoding, message) in [
+        (
+            Encoding::PlainV2,
+            "column \"v\": Doris 0.12 knows no PLAIN_ENCODING_V2, only PLAIN_ENCODING, PREFIX_ENCODING, RLE, DICT_ENCODING, BIT_SHUFFLE, FOR_ENCODING",
+        ),
+        (Encoding::Prefix, "column \"v\": Doris 0.12 misreads PREFIX_ENCODING in columns of values"),
+    ] {
+        let column = ColumnWriteOptions::default().with_encoding(encoding);
+        assert_eq!(refused(&text, old.clone().with_column("v", column)), message);
+    }
+    let merging = r#"{"keys_type": "UNIQUE_KEYS", "merge_on_write": true, "num_short_key_columns": 1, "columns": [FIRST]}"#;
+    let merging = TabletSchema::parse_json(merging.replace("FIRST", KEY).as_bytes()).unwrap();
+    assert_eq!(
+        refused(&merging, old.clone()),
+        "Doris 0.12 knows no unique table that is merged when it is written, only merge on read"
+    );
+    let batch = rows(&[Some(1), Some(2)], texts(&["a", "b"]));
+    let file = write_with(&text, &old, &batch).unwrap();
+    assert_eq!(read(&open(&text, file)).num_rows(), 2);
 }
 
 #[test]

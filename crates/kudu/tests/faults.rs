@@ -11,14 +11,21 @@
 
 mod support;
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use pilaster_core::progress::Silent;
 use pilaster_core::storage::MemoryStorage;
-use pilaster_core::{Dataset, Error, Location, LossLog, LostRows, Result, VerifyDepth, VerifyReport};
+use pilaster_core::{
+    Dataset, Error, Finding, Location, LossLog, LostRows, Result, VerifyDepth, VerifyReport,
+};
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions, is_kudu_folder};
 use pilaster_kudu::tablet::KuduTable;
-use pilaster_testing::fault_net::{Looks, check, in_memory};
+use pilaster_testing::fault_net::{LogEnd, Looks, check, in_memory, in_memory_with};
 use pilaster_testing::faults::{Fault, faulty};
 use support::tables::rows_of;
 
@@ -37,8 +44,20 @@ fn scan(table: &KuduTable, losses: Option<&Arc<LossLog>>) -> Result<Vec<Row>> {
     Ok(rows_of(&pilaster_testing::batches(scan)?))
 }
 
-fn rows(folder: &Location) -> Result<Vec<Row>> {
+thread_local! {
+    /// What whoever opened the last table was warned of.
+    static WARNINGS: RefCell<Vec<Finding>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The only table, which leaves its warnings behind.
+fn table(folder: &Location) -> Result<KuduTable> {
     let table = open(folder)?.table(None)?;
+    WARNINGS.set(table.findings());
+    Ok(table)
+}
+
+fn rows(folder: &Location) -> Result<Vec<Row>> {
+    let table = table(folder)?;
     match table.absences().first() {
         Some(absence) => Err(Error::incomplete(absence.what.clone()).at(&absence.path, 0, "")),
         None => scan(&table, None),
@@ -50,10 +69,33 @@ fn verify(folder: &Location) -> Result<VerifyReport> {
 }
 
 fn salvage(folder: &Location) -> Result<(Vec<Row>, Vec<LostRows>)> {
-    let (table, losses) = (open(folder)?.table(None)?, Arc::new(LossLog::new()));
+    let (table, losses) = (table(folder)?, Arc::new(LossLog::new()));
     let saved = scan(&table, Some(&losses))?;
     table.absences().iter().for_each(|absence| losses.add(absence.loss()));
     Ok((saved, losses.losses()))
+}
+
+/// The rows at every time that a log which ends early goes back to.
+fn earlier(folder: &Path) -> Vec<Row> {
+    /// No entry is shorter.
+    const STEP: usize = 24;
+    let is_log = |path: &Path| path.components().any(|part| part.as_os_str() == "wals");
+    let longest = Cell::new(0);
+    let mut all = BTreeSet::new();
+    for end in (0..).step_by(STEP) {
+        let cut = |path: &Path, bytes: Bytes| {
+            if !is_log(path) {
+                return bytes;
+            }
+            longest.set(bytes.len().max(longest.get()));
+            bytes.slice(..bytes.len().min(end))
+        };
+        all.extend(rows(&in_memory_with(folder, cut).unwrap()).unwrap_or_default());
+        if end > longest.get() {
+            break;
+        }
+    }
+    all.into_iter().collect()
 }
 
 #[test]
@@ -62,8 +104,13 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         let folder = support::testdata().join(name).join("fs");
         let memory = in_memory(&folder).unwrap();
         assert_eq!(rows(&Location::local(&folder)).unwrap(), rows(&memory).unwrap(), "{name}");
-        let is_log = &|path: &str| path.contains("/wals/");
-        let looks = Looks { rows: &rows, verify: &verify, salvage: &salvage, is_log, notices_changes: true };
+        let log = LogEnd {
+            is_log: &|path: &str| path.contains("/wals/"),
+            earlier: &earlier(&folder),
+            warnings: &|| WARNINGS.with_borrow(Clone::clone),
+        };
+        let looks =
+            Looks { rows: &rows, verify: &verify, salvage: &salvage, log: Some(log), notices_changes: true };
         let calls = check(&memory, &looks);
         assert!(calls > 100, "{name}: {calls} calls");
     }

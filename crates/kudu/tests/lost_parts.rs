@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::progress::Silent;
-use pilaster_core::{Dataset, LossLog, Severity, VerifyDepth};
-use pilaster_kudu::store::{KuduStore, KuduStoreOptions};
+use pilaster_core::{Dataset, Finding, LossLog, Severity, VerifyDepth};
+use pilaster_kudu::store::{KuduStore, KuduStoreOptions, is_kudu_folder};
 use support::tables::{Rows, expectations, expected_rows, open_store, rows_of, scan};
 
 /// The two tablets of the table `mixed`.
@@ -118,6 +118,17 @@ fn the_roots_of_a_server_without_a_name_are_found_together() {
             assert_eq!(rows(&store).into_iter().collect::<BTreeSet<_>>(), all, "{}", path.display());
         }
     }
+}
+
+#[test]
+fn a_root_that_lost_its_superblocks_still_says_who_votes() {
+    let place = tempfile::tempdir().unwrap();
+    copy_apart(&support::testdata().join("mixed/fs"), place.path());
+    remove(&place.path().join("meta/tablet-meta"));
+    assert!(is_kudu_folder(place.path().join("meta")).unwrap());
+    let report = open_store(place.path()).unwrap().verify(None, VerifyDepth::Checksums, &Silent).unwrap();
+    let misses_voters = |finding: &Finding| finding.message.contains("voters");
+    assert!(!report.findings.iter().any(misses_voters), "{report:?}");
 }
 
 #[test]

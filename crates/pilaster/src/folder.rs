@@ -188,7 +188,7 @@ pub(crate) fn note(path: &Path, message: &str) -> Finding {
 const MOST_LOOKED_INTO: usize = 4096;
 
 /// Why a folder that is one of these, or lies below them, cannot be listed, if there is one: it may be the one with the rows.
-fn unlisted_below(folders: &[PathBuf]) -> Option<Error> {
+pub(crate) fn unlisted_below(folders: &[PathBuf]) -> Option<Error> {
     let mut pending: VecDeque<PathBuf> = folders.iter().cloned().collect();
     for _ in 0..MOST_LOOKED_INTO {
         let folder = pending.pop_front()?;

@@ -1,5 +1,6 @@
 //! The formats of this build, each behind a feature, and what the facade asks of one.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,11 @@ pub(crate) trait Driver: Sync {
     /// folder of one table. In others on the way to such a one anything may lie.
     fn is_root(&self, _folder: &Path) -> bool {
         false
+    }
+
+    /// Whether what lies directly in a root of this name is a part of it. What is not may be data of its own.
+    fn is_part_of_root(&self, _name: &OsStr) -> bool {
+        true
     }
 
     /// Opens folders that [`Driver::is_store`] spoke for, all together.

@@ -6,6 +6,7 @@ use std::slice;
 
 use pilaster_core::{Dataset, Error, Result, Severity};
 
+use crate::folder::unlisted_below;
 use crate::formats::Driver;
 use crate::open::{OpenOptions, is_table_folder};
 use crate::paths::{self, Kind};
@@ -126,7 +127,14 @@ fn list_store(store: &dyn Store, options: &ListOptions) -> Vec<Entry> {
         }),
     });
     let orphans = if options.orphans { store.orphans() } else { Vec::new() };
-    store.entries().into_iter().chain(orphans).chain(problems).collect()
+    let entries = store.entries();
+    // What could not be looked at is said once.
+    let is_told = |problem: &Entry| {
+        let is_it = |entry: &Entry| entry.path == problem.path && matches!(entry.state, State::Unread(_));
+        entries.iter().any(is_it)
+    };
+    let problems: Vec<_> = problems.filter(|problem| !is_told(problem)).collect();
+    entries.into_iter().chain(orphans).chain(problems).collect()
 }
 
 fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
@@ -180,8 +188,8 @@ fn list_paths(paths: Vec<PathBuf>, options: &ListOptions, depth: u32, entries: &
             let names: Vec<_> = drivers.iter().map(|driver| driver.name()).collect();
             let format =
                 if names.is_empty() { "folder".to_string() } else { format!("{} tables", names.join(", ")) };
-            // Whether it can be looked into is known only by doing so.
-            let state = paths::read_folder(&path).map_or_else(|error| state_of(&error), |_| State::Ok);
+            // Whether it can be looked into is known only by doing so, and what it is by looking below.
+            let state = unlisted_below(slice::from_ref(&path)).map_or(State::Ok, |error| state_of(&error));
             entries.push(folder_entry(name, &format, state));
             continue;
         };

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use pilaster_core::source::open_source;
 use pilaster_core::{
-    Absence, DatasetRef, Error, ErrorKind, Finding, Limits, Location, LostCells, Result, SourceRef,
+    Absence, CallOption, DatasetRef, Error, ErrorKind, Finding, Limits, Location, LostCells, Result,
+    SourceRef,
 };
 
 use crate::concat::ConcatDataset;
@@ -127,7 +128,8 @@ impl OpenOptions {
             0 => String::new(),
             more => format!(", nor are {more} other parts"),
         };
-        Err(Error::incomplete(format!("{}{more}", first.what)).at(&first.path, 0, ""))
+        let error = Error::incomplete(format!("{}{more}", first.what));
+        Err(error.turning_on(CallOption::Partial).at(&first.path, 0, ""))
     }
 
     /// Whether damaged files are put together again.

@@ -5,8 +5,12 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{DatasetRef, Error, Finding, LostRows, Progress, Result, VerifyDepth, VerifyReport};
+use pilaster_core::source::open_source;
+use pilaster_core::{
+    DatasetRef, Error, ErrorKind, Finding, LostRows, Progress, Result, VerifyDepth, VerifyReport,
+};
 
+use crate::detect::{Format, detect};
 use crate::formats::{DRIVERS, Driver};
 use crate::ls::Entry;
 use crate::open::OpenOptions;
@@ -140,7 +144,11 @@ pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Path) -> Result<Vec<Pa
     while let Some(folder) = todo.pop() {
         // Links may lead back up.
         let real = std::fs::canonicalize(&folder).at(&folder.display().to_string(), 0, "")?;
-        if driver.is_root(&folder) || !seen.insert(real) {
+        if !seen.insert(real) {
+            continue;
+        }
+        if driver.is_root(&folder) {
+            beside.extend(paths::entries(&folder)?.into_iter().filter(|path| is_stray(driver, path)));
             continue;
         }
         for path in paths::entries(&folder)? {
@@ -153,6 +161,19 @@ pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Path) -> Result<Vec<Pa
     }
     beside.sort();
     Ok(beside)
+}
+
+/// Whether a file in a root is none of its parts, and data: words and lists that somebody left there are nobody's matter.
+fn is_stray(driver: &dyn Driver, path: &Path) -> bool {
+    let is_part = path.file_name().is_some_and(|name| driver.is_part_of_root(name));
+    if is_part || !matches!(paths::kind(path), Ok(Some(paths::Kind::File)) | Err(_)) {
+        return false;
+    }
+    let format = open_source(&path.display().to_string()).and_then(|source| detect(source.as_ref()));
+    match format {
+        Ok(format) => !matches!(format, Format::Csv | Format::Tsv | Format::JsonLines),
+        Err(error) => matches!(error.kind(), ErrorKind::Io(_)),
+    }
 }
 
 /// Everything that `given` holds, each table under its own name: the tables of a store, else each file or folder under

@@ -195,6 +195,23 @@ fn disks_and_stores_are_found_however_deep_and_what_lies_beside_them_too() {
 }
 
 #[test]
+#[cfg(feature = "kudu")]
+fn a_damaged_file_in_a_root_itself_is_found_and_words_are_not_taken_for_data() {
+    let place = tempfile::tempdir().unwrap();
+    let top = place.path().join("server");
+    copy(&testdata("kudu").join("mixed/fs"), &top);
+    write(&top, "notes.txt", "a,b\n1,2\n");
+    write(&top, "instance.kudutmp.a1b2c3", "PAR1");
+    let look = || verify(&[text(&top)], &OpenOptions::default(), VerifyDepth::Values, &Silent).unwrap();
+    assert!(look().is_sound(), "{:?}", look().findings);
+    write(&top, "bad.parquet", "PAR1 and then nothing that is a file");
+    let report = look();
+    let mut damaged = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    assert!(damaged.next().is_some_and(|finding| finding.path.ends_with("bad.parquet")), "{report:?}");
+    assert_eq!((damaged.next(), rows(text(&top))), (None, 710));
+}
+
+#[test]
 fn verify_says_why_a_folder_is_refused_whose_files_are_sound() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();

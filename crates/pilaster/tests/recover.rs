@@ -144,7 +144,10 @@ fn a_file_that_cannot_be_looked_at_does_not_stop_those_beside_it() {
     let report = run(&[&top], &out);
     assert_eq!(tables(&report), [("top", 1)]);
     assert!(report.has_failed() && !report.is_complete(), "{report:?}");
-    assert!(!report.tables[0].losses.is_empty());
+    // What nobody could look at is neither saved nor lost.
+    assert_eq!((report.tables[0].losses.len(), report.tables[0].rows_lost), (0, Some(0)));
+    assert!(report.tables[0].unread[0].to_string().contains("loop.csv"), "{report:?}");
+    assert!(!report.tables[0].is_complete());
 }
 
 #[test]

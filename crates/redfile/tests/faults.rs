@@ -64,8 +64,8 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         let name = format!("{name}.red");
         let (local, memory) = (Location::local(folder.join(&name)), memory.child(&name));
         assert_eq!(rows(&local).unwrap(), rows(&memory).unwrap(), "{name}");
-        let is_log = &|_: &str| false;
-        let looks = Looks { rows: &rows, verify: &verify, salvage: &salvage, is_log, notices_changes: true };
+        let looks =
+            Looks { rows: &rows, verify: &verify, salvage: &salvage, log: None, notices_changes: true };
         calls += check(&memory, &looks);
     }
     assert!(calls > 80, "{calls} calls");

@@ -9,8 +9,8 @@
 //! # fn verify(_: &Location) -> Result<VerifyReport> { unimplemented!() }
 //! # fn salvage(_: &Location) -> Result<(Vec<String>, Vec<LostRows>)> { unimplemented!() }
 //! let table = in_memory("testdata/table".as_ref()).unwrap();
-//! let (is_log, notices_changes) = (&|_: &str| false, true);
-//! let calls = check(&table, &Looks { rows: &rows, verify: &verify, salvage: &salvage, is_log, notices_changes });
+//! let (log, notices_changes) = (None, true);
+//! let calls = check(&table, &Looks { rows: &rows, verify: &verify, salvage: &salvage, log, notices_changes });
 //! assert!(calls > 30);
 //! ```
 
@@ -18,6 +18,7 @@ use std::fmt::{self, Debug};
 use std::io::ErrorKind;
 use std::path::Path;
 
+use bytes::Bytes;
 use pilaster_core::salvage::total_lost;
 use pilaster_core::storage::MemoryStorage;
 use pilaster_core::{Finding, Location, LostRows, Result, VerifyReport};
@@ -39,11 +40,39 @@ pub struct Looks<'a, R> {
     pub verify: &'a dyn Fn(&Location) -> Result<VerifyReport>,
     /// A scan that goes on over damage, with what is lost.
     pub salvage: &'a dyn Fn(&Location) -> Result<Salvaged<R>>,
-    /// Files of logs, by name: where the bytes of one are others, its end may come earlier. Rows are then as they were before, and a scan
-    /// cannot know; `verify` names the log.
-    pub is_log: &'a dyn Fn(&str) -> bool,
+    /// The log of a table whose newest changes are in it alone.
+    pub log: Option<LogEnd<'a, R>>,
     /// Whether every byte is covered by a checksum. Where not, other values may come out of changed bytes.
     pub notices_changes: bool,
+}
+
+/// What may be given where the bytes of a log are others, so that its end seems to come earlier: rows are then as they were before, and
+/// whoever reads is warned.
+pub struct LogEnd<'a, R> {
+    /// Files of logs, by name.
+    pub is_log: &'a dyn Fn(&str) -> bool,
+    /// Rows as they were at any time that the end of the log goes back to.
+    pub earlier: &'a [R],
+    /// What the last look warned of.
+    pub warnings: &'a dyn Fn() -> Vec<Finding>,
+}
+
+impl<R: Ord + Debug> LogEnd<'_, R> {
+    /// No row is given that was never there.
+    fn were_there(&self, rows: &[R], whole: &[R], what: &str) {
+        let was_there = |row: &&R| whole.contains(row) || self.earlier.contains(row);
+        assert_eq!(rows.iter().find(|row| !was_there(row)), None, "{what} gives a row that was never there");
+    }
+
+    /// Rows of an earlier state come with a warning that the sound table does not have.
+    fn are_marked(&self, rows: &[R], whole: &[R], sound: &[Finding], (what, path): (&str, &str)) {
+        let (mut rows, mut whole) = (rows.iter().collect::<Vec<_>>(), whole.iter().collect::<Vec<_>>());
+        (rows.sort(), whole.sort());
+        let warnings = (self.warnings)();
+        let is_warned =
+            warnings.iter().any(|finding| finding.path.contains(path) && !sound.contains(finding));
+        assert!(rows == whole || is_warned, "{what} gives older rows without a word: {warnings:?}");
+    }
 }
 
 /// The files below a local folder, in memory.
@@ -51,12 +80,21 @@ pub struct Looks<'a, R> {
 /// # Errors
 /// If one of them cannot be read.
 pub fn in_memory(folder: &Path) -> Result<Location> {
+    in_memory_with(folder, |_, bytes| bytes)
+}
+
+/// The same with the bytes of each file changed.
+///
+/// # Errors
+/// If one of them cannot be read.
+pub fn in_memory_with(folder: &Path, change: impl Fn(&Path, Bytes) -> Bytes) -> Result<Location> {
     let storage = MemoryStorage::new("memory");
     let local = Location::local(folder);
     for entry in local.walk() {
         let entry = entry?;
         let file = local.beside(entry.path());
-        storage.put(entry.path().strip_prefix(folder).unwrap_or(entry.path()), file.read("bytes", u64::MAX)?);
+        let bytes = change(entry.path(), file.read("bytes", u64::MAX)?);
+        storage.put(entry.path().strip_prefix(folder).unwrap_or(entry.path()), bytes);
     }
     Ok(storage.root())
 }
@@ -71,6 +109,7 @@ pub fn in_memory(folder: &Path) -> Result<Location> {
 /// If one of these does not hold.
 pub fn check<R: Ord + Debug>(table: &Location, looks: &Looks<'_, R>) -> u64 {
     let whole = (looks.rows)(table).unwrap_or_else(|error| panic!("{error}"));
+    let warned = looks.log.as_ref().map(|log| (log.warnings)()).unwrap_or_default();
     let sound = (looks.verify)(table).unwrap_or_else(|error| panic!("{error}"));
     assert!(sound.is_sound(), "{:?}", sound.findings);
     let mut calls = 0;
@@ -84,11 +123,12 @@ pub fn check<R: Ord + Debug>(table: &Location, looks: &Looks<'_, R>) -> u64 {
         calls += each_call(table, fault, looks.rows, |rows, gone_wrong| {
             let what = format!("a scan, {gone_wrong}");
             let Some(rows) = gone_wrong.passed(rows, &what) else { return };
-            let may_end = gone_wrong.may_end(looks.is_log);
-            if !may_end {
-                only_these(&rows, &what);
+            if let Some(log) = gone_wrong.end_of(looks) {
+                log.were_there(&rows, &whole, &what);
+                return log.are_marked(&rows, &whole, &warned, (&what, &gone_wrong.path));
             }
-            assert!(rows.len() == whole.len() || may_end, "{what}: {} of {} rows", rows.len(), whole.len());
+            only_these(&rows, &what);
+            assert!(rows.len() == whole.len(), "{what}: {} of {} rows", rows.len(), whole.len());
         });
         calls += each_call(table, fault, looks.verify, |report, gone_wrong| {
             let what = format!("verify, {gone_wrong}");
@@ -101,7 +141,7 @@ pub fn check<R: Ord + Debug>(table: &Location, looks: &Looks<'_, R>) -> u64 {
                 true => is_named && reads_all,
                 false => is_named || !gone_wrong.has_failed(),
             };
-            let is_warned = gone_wrong.may_end(looks.is_log) && is_named;
+            let is_warned = gone_wrong.end_of(looks).is_some() && is_named;
             assert!(
                 fault == Fault::Change || is_whole || is_told || is_warned,
                 "{what} finds {:?}",
@@ -111,13 +151,14 @@ pub fn check<R: Ord + Debug>(table: &Location, looks: &Looks<'_, R>) -> u64 {
         calls += each_call(table, fault, looks.salvage, |salvaged, gone_wrong| {
             let what = format!("salvage, {gone_wrong}");
             let Some((rows, losses)) = gone_wrong.passed(salvaged, &what) else { return };
-            let may_end = gone_wrong.may_end(looks.is_log);
-            if !may_end {
-                only_these(&rows, &what);
+            if let Some(log) = gone_wrong.end_of(looks).filter(|_| losses.is_empty()) {
+                // It reads the log again, which the warnings were about when it was whole.
+                return log.were_there(&rows, &whole, &what);
             }
+            only_these(&rows, &what);
             let missing = u64::try_from(whole.len().saturating_sub(rows.len())).unwrap_or(u64::MAX);
             let is_said = total_lost(&losses).is_none_or(|total| total >= missing);
-            assert!(is_said || may_end, "{what}: {missing} rows are missing, and said to be: {losses:?}");
+            assert!(is_said, "{what}: {missing} rows are missing, and said to be: {losses:?}");
         });
     }
     calls
@@ -143,9 +184,9 @@ impl GoneWrong {
         self.fault != Fault::Change && (self.fault, self.call) != (Fault::Cut, "open")
     }
 
-    /// Whether a log may seem to end earlier because of it.
-    fn may_end(&self, is_log: &dyn Fn(&str) -> bool) -> bool {
-        !self.has_failed() && is_log(&self.path)
+    /// The log that may seem to end earlier because of it.
+    fn end_of<'a, R>(&self, looks: &'a Looks<'_, R>) -> Option<&'a LogEnd<'a, R>> {
+        looks.log.as_ref().filter(|log| !self.has_failed() && (log.is_log)(&self.path))
     }
 
     /// What came out all the same; nothing if it is an error, which names the file.

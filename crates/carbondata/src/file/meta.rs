@@ -8,6 +8,8 @@
 
 use pilaster_encoding::{DecodeError, Result};
 
+use super::write::strings::fitting;
+
 /// How the values of a page are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Store {
@@ -231,9 +233,10 @@ impl Store {
 }
 
 impl MetaFields<'_> {
-    pub fn write(&self) -> Vec<u8> {
+    /// The bytes; a name that is too long for them is an error.
+    pub fn write(&self) -> pilaster_core::Result<Vec<u8>> {
         let mut out = Vec::with_capacity(80);
-        put_text(&mut out, self.name);
+        put_text(&mut out, self.name)?;
         out.push(self.schema_type);
         out.push(self.column_type);
         let (scale, precision) = match self.extremes {
@@ -246,8 +249,8 @@ impl MetaFields<'_> {
         out.extend(self.decimals.to_be_bytes());
         out.push(0);
         self.extremes.write(&mut out);
-        put_text(&mut out, self.compressor);
-        out
+        put_text(&mut out, self.compressor)?;
+        Ok(out)
     }
 }
 
@@ -313,7 +316,7 @@ fn least_bytes(bytes: &[u8]) -> &[u8] {
 }
 
 /// Text as Java writes it: characters outside of the basic plane as two surrogates, NUL in two bytes.
-fn put_text(out: &mut Vec<u8>, text: &str) {
+fn put_text(out: &mut Vec<u8>, text: &str) -> pilaster_core::Result<()> {
     let mut bytes = Vec::with_capacity(text.len());
     for unit in text.encode_utf16() {
         let [high, low] = [(unit >> 6) & 0x3f, unit & 0x3f].map(|part| 0x80 | part.to_le_bytes()[0]);
@@ -323,16 +326,28 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
             _ => bytes.extend([0xe0 | (unit >> 12).to_le_bytes()[0], high, low]),
         }
     }
-    // No name is longer: columns are refused before.
-    bytes.truncate(usize::from(u16::MAX));
-    out.extend(u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
+    out.extend(fitting::<u16>(bytes.len(), "the bytes of a name")?.to_be_bytes());
     out.extend(bytes);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_name_that_is_too_long_is_refused() {
+        let write = |text: &str| {
+            let mut out = Vec::new();
+            put_text(&mut out, text).map(|()| out.len()).map_err(|error| error.to_string())
+        };
+        let refused = "the bytes of a name: 65536 is more than the format can say";
+        assert_eq!(write(&"x".repeat(65_535)), Ok(65_537));
+        assert_eq!(write(&"x".repeat(65_536)), Err(refused.into()));
+        // A character beyond the basic plane takes six bytes.
+        assert_eq!(write(&("𝄞".repeat(10_922) + "aaaa")), Err(refused.into()));
+    }
 
     #[test]
     fn reads_the_worked_example() {
@@ -363,7 +378,7 @@ mod tests {
             extremes: Extremes::Int { min: 137_454_929, max: 137_454_929 },
             compressor: "snappy",
         };
-        assert_eq!(fields.write(), bytes);
+        assert_eq!(fields.write().unwrap(), bytes);
     }
 
     #[test]

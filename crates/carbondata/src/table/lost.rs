@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pilaster_core::storage::{Entry, is_not_found};
 use pilaster_core::verify::Finding;
-use pilaster_core::{Error, ErrorKind, Limits, Location, Result};
+use pilaster_core::{CallOption, Error, ErrorKind, Limits, Location, Result};
 
 use super::names::parts_of_name;
 use super::open::{FACT, names_if_there, open_file, sorted_names};
@@ -70,7 +70,7 @@ pub(crate) fn not_here(error: Error, what: &str) -> Error {
         return error;
     }
     let path = error.position().map_or_else(String::new, |position| position.path.to_string());
-    Error::incomplete(format!("{what} is not here")).at(&path, 0, "")
+    Error::incomplete(format!("{what} is not here")).turning_on(CallOption::Partial).at(&path, 0, "")
 }
 
 /// The data files of a segment in a folder.

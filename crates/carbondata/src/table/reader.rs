@@ -428,7 +428,7 @@ impl Dataset for CarbonTable {
     fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
         let mut report = VerifyReport { findings: self.findings(), ..VerifyReport::default() };
         if self.0.has_metadata {
-            report.findings.extend(check_sort_indexes(&self.0.folder, &self.0.table, &Limits::default())?);
+            check_sort_indexes(&self.0.folder, &self.0.table, &Limits::default(), &mut report)?;
         }
         for error in &self.0.unread {
             report.add_failure(&self.0.name, error, true);

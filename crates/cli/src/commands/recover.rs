@@ -117,13 +117,24 @@ impl Watch for Bars<'_> {
                     .say(format_args!("{name}: complete, {} in {place}", counted(table.rows_saved, "row")));
             }
             (None, false) => {
-                let lost = table.rows_lost.map_or("an unknown number".to_string(), |lost| lost.to_string());
-                self.words.tell(format_args!(
-                    "{name}: NOT complete, {} in {place}, {lost} lost",
-                    counted(table.rows_saved, "row")
-                ));
+                let saved = counted(table.rows_saved, "row");
+                self.words.tell(format_args!("{name}: NOT complete, {saved} in {place}, {}", missing(table)));
                 say_losses(&table.losses, self.words);
             }
         }
+        for error in &table.unread {
+            self.words.tell(format_args!("not read: {}", printable(&error.to_string())));
+        }
+    }
+}
+
+/// What of a table is not there: rows that are lost, files that nobody could look at.
+fn missing(table: &RecoveredTable) -> String {
+    let lost = table.rows_lost.map_or("an unknown number".to_string(), |lost| lost.to_string());
+    let unread = counted(table.unread.len() as u64, "file");
+    match (table.losses.is_empty(), table.unread.is_empty()) {
+        (_, true) => format!("{lost} lost"),
+        (false, false) => format!("{lost} lost, {unread} not read"),
+        (true, false) => format!("{unread} not read"),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use pilaster::doris::{
-    self, ColumnWriteOptions, DorisWriterOptions, SegmentWriteOptions, StorageFormat, TableModel,
+    self, ColumnWriteOptions, DorisWriterOptions, Release, SegmentWriteOptions, StorageFormat, TableModel,
     TabletWriteOptions,
 };
 use pilaster::{Error, Result};
@@ -36,9 +36,9 @@ pub(super) struct DorisArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["doris_key", "doris_aggregate", "doris_bloom"])]
     doris_schema: Option<PathBuf>,
 
-    /// Write what this release reads rightly too: 0.12 wants bounds of pages of fewer than 20 rows, without which releases before
-    /// 2021 lose their rows in predicates
-    #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(["0.12"]))]
+    /// Write what this release reads rightly too, and refuse what it does not know. 0.12 (2020): V2 only, no zstd or lz4hc, no types
+    /// since (string, datev2, decimal64, …); pages of fewer than 20 rows get bounds, without which releases before 2021 lose their rows
+    #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new([Release::V0_12.name()]))]
     doris_compat: Option<String>,
 
     /// Storage format: v2, v3 [default: what the schema says, else v2]
@@ -119,7 +119,9 @@ impl DorisArgs {
         for (column, chosen) in columns {
             options = options.with_column(column, chosen);
         }
-        options = options.with_bounds_of_small_pages(self.doris_compat.is_some());
+        if let Some(release) = self.doris_compat.as_deref().and_then(Release::from_name) {
+            options = options.with_release(release);
+        }
         if let Some(rate) = self.doris_bloom_rate {
             options = options.with_bloom_rate(rate);
         }

@@ -71,5 +71,7 @@ pub use reader::{SegmentReader, SegmentReaderOptions};
 pub use rebuild::{SegmentRepair, repair};
 pub use types::{Compression, Encoding, FieldType};
 pub(crate) use write::row_keys;
-pub use write::{ColumnWriteOptions, SegmentSummary, SegmentWriteOptions, SegmentWriter, VariantSubcolumn};
+pub use write::{
+    ColumnWriteOptions, Release, SegmentSummary, SegmentWriteOptions, SegmentWriter, VariantSubcolumn,
+};
 pub(crate) use zone_map::large_number;

@@ -48,6 +48,7 @@ pub struct Discovered {
 /// Whether a folder is a root of a Kudu server.
 fn is_root(folder: &Location, unread: &UnreadLog) -> bool {
     unread.is_dir(&folder.child("tablet-meta"))
+        || unread.is_dir(&folder.child("consensus-meta"))
         || unread.is_dir(&folder.child("wals"))
         || unread.is_file(&folder.child("data").child("block_manager_instance"))
         || (unread.is_dir(&folder.child("data")) && unread.is_file(&folder.child("instance")))

@@ -77,11 +77,10 @@ impl KuduStore {
                 return Err(unread.error());
             }
             let names: Vec<_> = folders.iter().map(ToString::to_string).collect();
-            return Err(Error::invalid("no Kudu root here: a root has tablet-meta, wals or data in it").at(
-                &names.join(" "),
-                0,
-                "",
-            ));
+            return Err(Error::invalid(
+                "no Kudu root here: a root has tablet-meta, consensus-meta, wals or data in it",
+            )
+            .at(&names.join(" "), 0, ""));
         }
         let mut store = Self {
             options,

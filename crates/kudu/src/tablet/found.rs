@@ -9,7 +9,7 @@ use super::lenient;
 use super::superblock::{TabletMetadata, TabletState};
 use super::unread_parts::UnreadPart;
 use crate::fs::{BlockKind, BlockMap, FilePool, FsRoots, Pbc, WantedBlock};
-use crate::wal::read_headers;
+use crate::wal::{read_headers, read_log};
 
 /// A tablet and how sure it is what its superblock said.
 #[derive(Debug)]
@@ -62,9 +62,18 @@ fn read_superblock(
                 }
             } else if !file.damaged.is_empty() {
                 let (error, record) = file.damaged.swap_remove(0);
-                if let Some(metadata) = lenient::parse(id, &record) {
-                    let damage = Some(Finding::from_error(&error, &name, None));
-                    return Some(FoundTablet { metadata, damage, lacks_rowsets: false });
+                if let Some(mut metadata) = lenient::parse(id, &record) {
+                    let mut damage = Finding::from_error(&error, &name, None);
+                    let log = log_folder(id, roots).map(|folder| read_log(&folder, pool, limits));
+                    damage.message.push_str(
+                        match lenient::take_columns(&mut metadata, &log.unwrap_or_default()) {
+                            true => "; its columns are taken from the log, the table's name is not proven",
+                            false => {
+                                "; nothing proves the names and types of its columns, nor the table's name"
+                            }
+                        },
+                    );
+                    return Some(FoundTablet { metadata, damage: Some(damage), lacks_rowsets: false });
                 }
                 Some(error)
             } else {

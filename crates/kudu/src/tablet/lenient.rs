@@ -2,13 +2,15 @@
 //!
 //! Fields stand in the order of their numbers, so what comes before the damaged byte is good. Each field is taken alone:
 //! one that cannot be parsed is left out, and where not even the length of a field makes sense the rest is lost. A field
-//! that parses may still hold a wrong value; whoever uses it checks it against the blocks.
+//! that parses may still hold a wrong value; whoever uses it checks it against the blocks, and columns against the log.
 
 use pilaster_encoding::varint;
 use prost::Message;
 
+use super::schema::KuduSchema;
 use super::superblock::TabletMetadata;
-use crate::messages::TabletSuperBlockPb;
+use crate::messages::{TabletSuperBlockPb, op_type};
+use crate::wal::Log;
 
 /// What can be read of a superblock; `None` if not even the schema can.
 pub(crate) fn parse(id: &str, bytes: &[u8]) -> Option<TabletMetadata> {
@@ -28,6 +30,36 @@ pub(crate) fn parse(id: &str, bytes: &[u8]) -> Option<TabletMetadata> {
     message.last_durable_mrs_id.get_or_insert(-1);
     message.schema_version.get_or_insert(0);
     TabletMetadata::from_message(message).ok()
+}
+
+/// Takes the columns from the log, if it says what they were at the version of the superblock: a flipped bit in a name, a type or a
+/// scale would be believed otherwise. `false` if the log does not reach so far, so that nothing proves them.
+pub(crate) fn take_columns(metadata: &mut TabletMetadata, log: &Log) -> bool {
+    let version = metadata.schema_version;
+    let known = logged_schemas(log).into_iter().filter(|(known, _)| *known <= version);
+    let Some((newest, schema)) = known.max_by_key(|(known, _)| *known) else { return false };
+    // The version itself may be damaged.
+    if newest < version && !schema.is_same_table(&metadata.schema) {
+        return false;
+    }
+    (metadata.schema, metadata.schema_version) = (schema, newest);
+    metadata.mark_catalog();
+    true
+}
+
+/// The columns by version, as headers of segments and operations that change them say.
+fn logged_schemas(log: &Log) -> Vec<(u32, KuduSchema)> {
+    let mut schemas = Vec::new();
+    for segment in &log.segments {
+        schemas.extend(segment.schema.clone().map(|schema| (segment.schema_version, schema)));
+        let changes = segment.entries.iter().filter_map(|(_, entry)| entry.replicate.as_ref());
+        let changes = changes.filter(|message| message.op_type == Some(op_type::ALTER_SCHEMA));
+        for request in changes.filter_map(|message| message.alter_schema_request.as_ref()) {
+            let schema = request.schema.as_ref().and_then(|schema| KuduSchema::parse(schema).ok());
+            schemas.extend(request.schema_version.zip(schema));
+        }
+    }
+    schemas
 }
 
 /// The fields of a message, each with its tag, as far as they can be told apart.

@@ -18,7 +18,7 @@ use pilaster_core::{
 };
 use pilaster_doris::index_file::IndexFileReader;
 pub use pilaster_doris::segment::{
-    ColumnWriteOptions, Compression, Encoding, SegmentWriteOptions, StorageFormat,
+    ColumnWriteOptions, Compression, Encoding, Release, SegmentWriteOptions, StorageFormat,
 };
 use pilaster_doris::segment::{SegmentReader, SegmentReaderOptions};
 use pilaster_doris::tablet::is_segment_of_tablet;

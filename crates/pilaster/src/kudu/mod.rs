@@ -3,6 +3,7 @@
 mod cfiles;
 mod tables;
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -60,6 +61,10 @@ impl Driver for Kudu {
 
     fn is_root(&self, folder: &Path) -> bool {
         tables::is_root(folder)
+    }
+
+    fn is_part_of_root(&self, name: &OsStr) -> bool {
+        tables::is_part_of_root(name)
     }
 
     fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {

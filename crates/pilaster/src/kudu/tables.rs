@@ -1,5 +1,6 @@
 //! The disks of tablet servers.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use pilaster_core::{
@@ -195,8 +196,18 @@ pub(super) fn is_root(folder: &Path) -> bool {
     let is_dir = |name: &str| folder.join(name).is_dir();
     let is_there = |name: &str| folder.join(name).exists();
     is_dir("tablet-meta")
+        || is_dir("consensus-meta")
         || is_dir("wals")
         || is_dir("data") && (is_there("data/block_manager_instance") || is_there("instance"))
+}
+
+/// What lies in a root; a server that stops while it writes a file leaves it under a name with an addition.
+pub(super) fn is_part_of_root(name: &OsStr) -> bool {
+    const PARTS: [&str; 5] = ["consensus-meta", "data", "instance", "tablet-meta", "wals"];
+    let name = name.to_string_lossy();
+    PARTS
+        .iter()
+        .any(|part| name == *part || name.strip_prefix(part).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// A hybrid timestamp, as a number; or a wall-clock time, UTC unless it names a zone.

@@ -110,6 +110,8 @@ pub struct RecoveredTable {
     pub rows_lost: Option<u64>,
     /// What was lost and why.
     pub losses: Vec<LostRows>,
+    /// Files of it that could not be looked at, and why. What is in them is neither saved nor lost.
+    pub unread: Vec<Error>,
     /// Why it could not be recovered at all, or not to its end.
     pub error: Option<Error>,
 }
@@ -117,7 +119,7 @@ pub struct RecoveredTable {
 impl RecoveredTable {
     /// Whether all its rows are there.
     pub fn is_complete(&self) -> bool {
-        self.losses.is_empty() && self.error.is_none()
+        self.losses.is_empty() && self.unread.is_empty() && self.error.is_none()
     }
 }
 
@@ -147,7 +149,7 @@ impl RecoverReport {
 
     /// Whether something could not be read or written that is no damage: a permission, a full disk.
     pub fn has_failed(&self) -> bool {
-        let of_tables = self.tables.iter().filter_map(|table| table.error.as_ref());
+        let of_tables = self.tables.iter().flat_map(|table| table.error.iter().chain(&table.unread));
         of_tables.chain(&self.errors).any(|error| !error.is_damage())
     }
 
@@ -161,6 +163,7 @@ impl RecoverReport {
                 "rows_saved": table.rows_saved,
                 "rows_lost": table.rows_lost,
                 "losses": losses_to_json(&table.losses),
+                "unread": table.unread.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 "error": table.error.as_ref().map(ToString::to_string),
             })
         };
@@ -290,7 +293,7 @@ impl Recovery<'_> {
         for name in store.tables().into_iter().filter(|name| self.wants(name)).collect::<Vec<_>>() {
             let opened = store.table(Some(&name));
             let elsewhere = store.elsewhere(&name);
-            self.table_with(name, opened, elsewhere);
+            self.table_with(name, opened, elsewhere, Vec::new());
         }
         if self.options.table.as_ref().is_some_and(|wanted| !store.tables().contains(wanted)) {
             return;
@@ -317,12 +320,12 @@ impl Recovery<'_> {
                 && paths::kind(Path::new(&*finding.path)).is_ok_and(|kind| kind == Some(Kind::Folder))
         };
         self.find(passed_over.into_iter().filter(|finding| !is_place(finding)).collect());
-        if parts.iter().any(|(_, part)| part.is_ok()) {
-            // One file that cannot be looked at does not keep anyone from the others, and is not forgotten either.
-            let unread = parts.iter().filter_map(|(name, part)| Some((name, part.as_ref().err()?)));
-            let unread = unread.filter(|(name, error)| !is_lost(name, error));
-            self.report.errors.extend(unread.map(|(_, error)| error.clone()));
-        }
+        // One file that cannot be looked at keeps nobody from the others.
+        let is_unread = |(name, part): &(String, _)| matches!(part, Err(error) if !is_lost(name, error));
+        let (unread, parts) = match parts.iter().all(is_unread) {
+            true => (Vec::new(), parts),
+            false => parts.into_iter().partition(is_unread),
+        };
         let again = |part: &Result<DatasetRef>| part.as_ref().map(Arc::clone).map_err(Error::clone);
         let beside = Beside { passed_over: Vec::new(), absences: absences.clone() };
         match join(path.to_string(), parts.iter().map(|(_, part)| again(part)).collect(), beside) {
@@ -330,6 +333,7 @@ impl Recovery<'_> {
                 let missing =
                     absences.iter().map(|absence| Error::incomplete(&absence.what).at(&absence.path, 0, ""));
                 self.report.errors.extend(missing);
+                self.report.errors.extend(unread.into_iter().filter_map(|(_, part)| part.err()));
                 let text = format!("is no one table, so that each file becomes one: {error}");
                 self.find(vec![note(Path::new(path), &text)]);
                 for (file, part) in parts {
@@ -337,7 +341,10 @@ impl Recovery<'_> {
                     self.table(format!("{name}/{}", stem.unwrap_or_default()), part);
                 }
             }
-            joined => self.table(name.to_string(), joined),
+            joined => {
+                let unread = unread.into_iter().filter_map(|(_, part)| part.err()).collect();
+                self.table_with(name.to_string(), joined, Vec::new(), unread);
+            }
         }
     }
 
@@ -351,11 +358,17 @@ impl Recovery<'_> {
     }
 
     fn table(&mut self, name: String, opened: Result<DatasetRef>) {
-        self.table_with(name, opened, Vec::new());
+        self.table_with(name, opened, Vec::new(), Vec::new());
     }
 
-    /// A table, and what of it only others can know.
-    fn table_with(&mut self, name: String, opened: Result<DatasetRef>, elsewhere: Vec<LostRows>) {
+    /// A table, what of it only others can know, and why files of it could not be looked at.
+    fn table_with(
+        &mut self,
+        name: String,
+        opened: Result<DatasetRef>,
+        elsewhere: Vec<LostRows>,
+        unread: Vec<Error>,
+    ) {
         if let Ok(dataset) = &opened {
             // Damage is among the losses.
             let noticed = dataset.findings().into_iter().filter(|finding| finding.severity < Severity::Error);
@@ -363,8 +376,15 @@ impl Recovery<'_> {
         }
         let progress = self.watch.begin(&name);
         let path = self.path_of(&name);
-        let mut table =
-            RecoveredTable { name, path, rows_saved: 0, rows_lost: None, losses: Vec::new(), error: None };
+        let mut table = RecoveredTable {
+            name,
+            path,
+            rows_saved: 0,
+            rows_lost: None,
+            losses: Vec::new(),
+            unread,
+            error: None,
+        };
         match opened.and_then(|dataset| self.write(&dataset, &table.path, progress.as_ref())) {
             Ok((rows, mut losses)) => {
                 losses.extend(elsewhere);

@@ -119,7 +119,7 @@ impl ChunkWriter {
             CarbonType::Struct => column_type::STRUCT,
             _ => column_type::ARRAY,
         };
-        let header = self.nested_header(count, column_type);
+        let header = self.nested_header(count, column_type)?;
         self.push(header, PageParts { data, ..PageParts::default() }, Bounds::Node, false)
     }
 
@@ -141,11 +141,11 @@ impl ChunkWriter {
     }
 
     /// The header of nodes and of the bytes of children.
-    pub(super) fn nested_header(&self, rows: usize, column_type: u8) -> PageHeader {
+    pub(super) fn nested_header(&self, rows: usize, column_type: u8) -> Result<PageHeader> {
         let mut header = self.header(rows);
         header.encoders = self.child_encoders(encoding::DIRECT_COMPRESS);
-        header.encoder_meta = vec![self.byte_array_meta(column_type).into()];
-        header
+        header.encoder_meta = vec![self.byte_array_meta(column_type)?.into()];
+        Ok(header)
     }
 
     /// The encoders of a page inside of a nested column.
@@ -156,7 +156,7 @@ impl ChunkWriter {
         }
     }
 
-    fn byte_array_meta(&self, column_type: u8) -> Vec<u8> {
+    fn byte_array_meta(&self, column_type: u8) -> Result<Vec<u8>> {
         let fields = MetaFields {
             name: &self.path,
             schema_type: meta_type(CarbonType::Array),
@@ -224,7 +224,7 @@ impl ChunkWriter {
             compressor: self.compressor.name(),
         };
         let mut header = self.header(array.len());
-        header.encoder_meta = vec![fields.write().into()];
+        header.encoder_meta = vec![fields.write()?.into()];
         header.encoders = match is_child {
             true => self.child_encoders(values.encoding),
             false => vec![values.encoding],
@@ -255,7 +255,7 @@ impl ChunkWriter {
                 codec.compress(&words, &mut packed_words)?;
                 codec.compress(&bits, &mut packed_bits)?;
                 Some(DictionaryChunk {
-                    encoder_meta: vec![self.byte_array_meta(column_type).into()],
+                    encoder_meta: vec![self.byte_array_meta(column_type)?.into()],
                     words: packed_words.into(),
                     codes: packed_bits.into(),
                 })

@@ -80,7 +80,7 @@ impl ChunkWriter {
             self.conflate(array.null_count() as u64);
         }
         let parts = self.plain_parts(&values, is_sorted)?;
-        let header = self.byte_header(values.values.len(), &parts);
+        let header = self.byte_header(values.values.len(), &parts)?;
         self.push(header, parts, bounds, has_nulls)
     }
 
@@ -95,7 +95,7 @@ impl ChunkWriter {
         if self.kind.is_child && !parts.runs.is_empty() {
             parts = unrolled(&parts)?;
         }
-        let header = self.byte_header(rows, &parts);
+        let header = self.byte_header(rows, &parts)?;
         self.push(header, parts, bounds, has_nulls)
     }
 
@@ -117,7 +117,7 @@ impl ChunkWriter {
     }
 
     /// The header of a page of bytes or codes.
-    fn byte_header(&self, rows: usize, parts: &PageParts) -> PageHeader {
+    fn byte_header(&self, rows: usize, parts: &PageParts) -> Result<PageHeader> {
         if self.kind.is_child {
             return self.nested_header(rows, column_type::CHILD);
         }
@@ -133,7 +133,7 @@ impl ChunkWriter {
         if !parts.runs.is_empty() {
             header.encoders.push(encoding::RLE);
         }
-        header
+        Ok(header)
     }
 
     /// Stores the pages so far without the dictionary, which has become too large.
@@ -152,7 +152,7 @@ impl ChunkWriter {
             }
             let is_sorted = header.row_id_length > 0;
             let parts = self.plain_parts(&ByteValues { values, null }, is_sorted)?;
-            let mut renewed = self.byte_header(rows, &parts);
+            let mut renewed = self.byte_header(rows, &parts)?;
             renewed.min_max.clone_from(&header.min_max);
             let body = self.fill(&mut renewed, parts)?;
             if let (Some(page_header), Some(page_body)) =
@@ -186,7 +186,7 @@ impl ChunkWriter {
             false => Bounds::of_bytes(values.stored()),
         };
         let parts = self.plain_parts(&values, false)?;
-        let header = self.byte_header(values.values.len(), &parts);
+        let header = self.byte_header(values.values.len(), &parts)?;
         self.push(header, parts, bounds, array.null_count() > 0)
     }
 
@@ -243,7 +243,7 @@ impl ChunkWriter {
                 }
             }
         }
-        let header = self.nested_header(array.len(), column_type::CHILD);
+        let header = self.nested_header(array.len(), column_type::CHILD)?;
         self.push(header, parts, Bounds::Node, false)
     }
 

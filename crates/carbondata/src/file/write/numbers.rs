@@ -386,7 +386,7 @@ mod tests {
                 extremes: values.extremes,
                 compressor: "snappy",
             };
-            let meta = EncoderMeta::parse(&meta.write()).unwrap();
+            let meta = EncoderMeta::parse(&meta.write().unwrap()).unwrap();
             let page = NumberPage {
                 carbon_type,
                 encoding: values.encoding,

@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::verify::{Finding, Severity};
+use pilaster_core::verify::{Finding, Severity, VerifyReport};
 use pilaster_core::{Error, Limits, Location, Result};
 use pilaster_encoding::thrift::{Reader, Writer, wire};
 
 use super::super::dictionary::{committed_bytes, parse_words};
+use super::super::lost::is_lost;
 use super::super::open::open_file;
 use super::super::options::CarbonTableOptions;
 use super::super::schema::TableSchema;
@@ -172,35 +173,58 @@ fn parse(bytes: &[u8]) -> Parsed<(Vec<i32>, Vec<i32>)> {
 }
 
 /// The sort indexes that are lost or wrong, as they should be.
+///
+/// # Errors
+/// If one cannot be looked at: it may be right.
 pub(super) fn sort_indexes(
     table: &Location,
     schema: &TableSchema,
     options: &CarbonTableOptions,
 ) -> Result<Vec<(Location, Vec<u8>)>> {
-    let all = all(table, schema, &options.limits)?;
-    Ok(all
-        .into_iter()
-        .filter(|index| index.problem().is_some())
-        .map(|index| (index.path, index.expected))
-        .collect())
+    let mut wrong = Vec::new();
+    for index in all(table, schema, &options.limits)? {
+        if let Some(error) = index.unread() {
+            return Err(error.clone());
+        }
+        if index.problem().is_some() {
+            wrong.push((index.path, index.expected));
+        }
+    }
+    Ok(wrong)
 }
 
-/// What is wrong with the sort indexes of a table: no row is touched, reading does not need them.
-pub(crate) fn check(table: &Location, schema: &TableSchema, limits: &Limits) -> Result<Vec<Finding>> {
-    let finding = |index: SortIndex| {
-        Some(Finding {
-            severity: Severity::Warning,
-            message: index.problem()?,
-            path: index.path.to_string().into(),
-            offset: 0,
-            part: SORT_PART.into(),
-            rows: None,
-        })
-    };
-    Ok(all(table, schema, limits)?.into_iter().filter_map(finding).collect())
+/// Notes what is wrong with the sort indexes of a table, which touches no row, as reading does not need them; and which of them cannot
+/// be looked at.
+pub(crate) fn check(
+    table: &Location,
+    schema: &TableSchema,
+    limits: &Limits,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    for index in all(table, schema, limits)? {
+        let path = index.path.to_string();
+        if let Some(error) = index.unread() {
+            report.add_failure(&path, error, true);
+        } else if let Some(message) = index.problem() {
+            report.findings.push(Finding {
+                severity: Severity::Warning,
+                message,
+                path: path.into(),
+                offset: 0,
+                part: SORT_PART.into(),
+                rows: None,
+            });
+        }
+    }
+    Ok(())
 }
 
 impl SortIndex {
+    /// Why nobody can tell what is in it.
+    fn unread(&self) -> Option<&Error> {
+        self.found.as_ref().err().filter(|error| !is_lost(error))
+    }
+
     fn problem(&self) -> Option<String> {
         let expected = parse(&self.expected).ok();
         match &self.found {

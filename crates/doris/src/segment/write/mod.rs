@@ -13,6 +13,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `options`, `plan` | what can be chosen, and what that means for each column of a schema |
+//! | `release` | what an old release can read |
 //! | `values` | Arrow arrays in the form a page stores |
 //! | `encode` | the values of one page, for each encoding |
 //! | `page` | a body with its null map, compressed, with footer and checksum |
@@ -37,6 +38,7 @@ mod options;
 mod page;
 mod paged;
 mod plan;
+mod release;
 mod row_keys;
 mod row_store;
 mod row_store_nested;
@@ -56,6 +58,7 @@ pub(super) use paged::ordinal_index;
 pub(crate) use plan::filters_fit;
 pub(crate) use plan::is_readable;
 pub(super) use plan::{ColumnPlan, Layout, plan_schema};
+pub use release::Release;
 pub(crate) use row_keys::row_keys;
 pub(super) use writer::write_footer;
 pub use writer::{SegmentSummary, SegmentWriter};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::release::Release;
 use crate::schema::TabletSchema;
 use crate::segment::footer::StorageFormat;
 use crate::segment::types::{Compression, Encoding, FieldType};
@@ -29,7 +30,7 @@ pub struct SegmentWriteOptions {
     pub(super) dictionary_page_bytes: Option<usize>,
     pub(super) row_store_page_bytes: Option<usize>,
     pub(super) bloom_rate: Option<f64>,
-    pub(super) bounds_small_pages: bool,
+    pub(super) release: Option<Release>,
     pub(super) rows_per_short_key: u32,
     pub(super) max_rows: u32,
     pub(super) segment_id: u32,
@@ -47,7 +48,7 @@ impl Default for SegmentWriteOptions {
             dictionary_page_bytes: None,
             row_store_page_bytes: None,
             bloom_rate: None,
-            bounds_small_pages: false,
+            release: None,
             rows_per_short_key: ROWS_PER_SHORT_KEY,
             max_rows: MOST_ROWS,
             segment_id: 0,
@@ -101,11 +102,11 @@ impl SegmentWriteOptions {
         self
     }
 
-    /// Whether pages of fewer than 20 rows have bounds in zone maps too. Doris writes none, but releases before 2021 take a page without
-    /// bounds for one without values, and lose its rows in predicates.
+    /// A release that must read the segment rightly: what it does not know is an error, and what it gets wrong otherwise is written so
+    /// that it does not.
     #[must_use]
-    pub fn with_bounds_of_small_pages(mut self, have_bounds: bool) -> Self {
-        self.bounds_small_pages = have_bounds;
+    pub fn with_release(mut self, release: Release) -> Self {
+        self.release = Some(release);
         self
     }
 

@@ -109,7 +109,7 @@ impl FilePlan {
                 ROW_STORE_PAGE_BYTES,
             ),
             bloom_rate: options.bloom_rate.or(schema.bf_fpp.filter(|rate| *rate > 0.0)).unwrap_or(BLOOM_RATE),
-            bounds_small_pages: options.bounds_small_pages,
+            bounds_small_pages: options.release.is_some(),
         };
         for bytes in [plan.page_bytes, plan.dictionary_page_bytes, plan.row_store_page_bytes] {
             check_page_bytes(bytes)?;
@@ -122,6 +122,9 @@ impl FilePlan {
         }
         if options.rows_per_short_key == 0 {
             return Err(Error::invalid("no rows between two short keys"));
+        }
+        if let Some(release) = options.release {
+            release.check_table(schema, plan.format)?;
         }
         Ok(plan)
     }
@@ -208,7 +211,12 @@ pub(super) fn plan_columns(
             column_id: u32::try_from(number).map_err(|_| Error::invalid("too many columns"))?,
             has_zone_maps: column.is_key || schema.keys_type != KeysType::Aggregate,
         };
-        columns.push(planner.column(column, &column.name, true, &mut known).map_err(|error| {
+        let planned = planner.column(column, &column.name, true, &mut known).and_then(|plan| {
+            let checked =
+                options.release.map_or(Ok(()), |release| release.check_column(&plan, column.is_key));
+            checked.map(|()| plan)
+        });
+        columns.push(planned.map_err(|error| {
             if error.position().is_some() {
                 error
             } else {
