@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::{
-    Absence, BatchReader, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanRequest, SourceRef, Split,
-    VerifyDepth, VerifyReport,
+    Absence, BatchReader, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanMemory, ScanRequest,
+    SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::calendar::Calendar;
@@ -103,6 +103,7 @@ impl CarbonFileReader {
 struct ScanColumns {
     file: Arc<CarbonFile>,
     known: Arc<KnownChunks>,
+    memory: ScanMemory,
 }
 
 impl Columns for ScanColumns {
@@ -111,7 +112,12 @@ impl Columns for ScanColumns {
     }
 
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        Ok(Box::new(PageCursor::new(Arc::clone(&self.file), column, wanted.clone(), Arc::clone(&self.known))))
+        let (file, known) = (Arc::clone(&self.file), Arc::clone(&self.known));
+        Ok(Box::new(PageCursor::new(file, column, wanted.clone(), known, &self.memory)))
+    }
+
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
     }
 }
 
@@ -158,7 +164,8 @@ impl Dataset for CarbonFileReader {
             let columns: Vec<_> = names.into_iter().filter_map(|name| schema.index_of(name).ok()).collect();
             (wanted, known) = prune(&self.file, &columns, &wanted, &|zones| bound.may_match(zones));
         }
-        let columns = ScanColumns { file: Arc::clone(&self.file), known: Arc::new(known) };
+        let memory = request.memory(&self.file.limits);
+        let columns = ScanColumns { file: Arc::clone(&self.file), known: Arc::new(known), memory };
         positional::scan(&columns, &self.file.schema, request, &wanted)
     }
 
