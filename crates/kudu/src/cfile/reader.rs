@@ -163,7 +163,8 @@ impl Dataset for CFileReader {
                 }
             }
         }
-        let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
+        let memory = request.memory(&self.file.store.limits);
+        let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind, memory };
         positional::scan(&columns, &self.schema, request, &wanted)
     }
 

@@ -13,7 +13,7 @@ use pilaster_core::predicate::Bounds;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
     BatchReader, Dataset, Error, ErrorKind, Limits, Location, OnDamage, Predicate, Progress, Result,
-    RowRanges, Scan, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
+    RowRanges, Scan, ScanMemory, ScanRequest, SourceRef, Split, VerifyDepth, VerifyReport,
 };
 
 use super::lost::{LostColumn, LostCursor};
@@ -252,6 +252,7 @@ impl Inner {
 struct SetColumns<'a> {
     set: &'a Inner,
     on_damage: &'a OnDamage,
+    memory: ScanMemory,
 }
 
 impl Columns for SetColumns<'_> {
@@ -265,7 +266,12 @@ impl Columns for SetColumns<'_> {
         {
             return Ok(Box::new(LostCursor::new(lost, field, log)));
         }
-        Ok(Box::new(CellCursor::new(Arc::clone(self.set.scanned(column)?), wanted.clone())))
+        let file = Arc::clone(self.set.scanned(column)?);
+        Ok(Box::new(CellCursor::new(file, wanted.clone()).within(&self.memory)))
+    }
+
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
     }
 }
 
@@ -317,7 +323,8 @@ impl Dataset for CFileSet {
         if let Some((key, bounds)) = bounds.flatten() {
             wanted = self.0.scanned(key)?.narrow(&wanted, &bounds, &request.on_damage)?;
         }
-        let columns = SetColumns { set: &self.0, on_damage: &request.on_damage };
+        let memory = request.memory(&self.0.options.limits);
+        let columns = SetColumns { set: &self.0, on_damage: &request.on_damage, memory };
         positional::scan(&columns, &self.0.schema, request, &wanted)
     }
 

@@ -371,7 +371,8 @@ impl Dataset for KuduTable {
         let pruning = predicate.as_ref().filter(|_| !is_by_position);
         let units = self.units(request, pruning)?;
         let keys = pruning.map(|predicate| self.wanted_keys(predicate));
-        let scan = TableScan::new(&self.0.schema, self.0.snapshot, request, units, keys)?;
+        let limits = self.0.tablets.first().map(|tablet| tablet.replica.limits().clone()).unwrap_or_default();
+        let scan = TableScan::new(&self.0.schema, self.0.snapshot, &limits, request, units, keys)?;
         Ok(Box::new(scan))
     }
 
