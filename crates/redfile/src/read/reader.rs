@@ -133,7 +133,8 @@ impl Dataset for RedfileReader {
         if let (Some(log), Some(recovery)) = (&losses, &self.file.recovery) {
             recovery.losses().into_iter().for_each(|reason| log.add(LostRows::unknown(reason)));
         }
-        let columns = RedfileColumns { file: Arc::clone(&self.file), losses };
+        let memory = request.memory(&self.file.options.limits);
+        let columns = RedfileColumns { file: Arc::clone(&self.file), losses, memory };
         positional::scan(&columns, self.file.schema.arrow(), request, &wanted)
     }
 
