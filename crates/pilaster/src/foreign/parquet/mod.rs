@@ -6,9 +6,12 @@ mod chunks;
 mod describe;
 mod mended;
 mod metadata;
+mod page_sizes;
 mod page_walk;
 mod scan;
+mod scan_apart;
 mod verify;
+mod views;
 mod zones;
 
 use std::ops::Range;
@@ -19,7 +22,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Predicate, Progress, Result, Scan, ScanRequest, SourceRef, Split,
+    BatchReader, Dataset, Error, Limits, Predicate, Progress, Result, Scan, ScanRequest, SourceRef, Split,
     VerifyDepth, VerifyReport,
 };
 
@@ -39,6 +42,7 @@ struct ParquetFile {
     /// Why the page index could not be used, if it is there and damaged.
     page_index_problem: Option<String>,
     footer_bytes: u64,
+    limits: Limits,
 }
 
 impl ParquetFile {
