@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::MemorySource;
-use pilaster_core::{Limits, RowRanges, SourceRef};
+use pilaster_core::{Limits, SourceRef};
 use pilaster_encoding::thrift::Reader;
 
 use crate::file::cursor::PageCursor;
@@ -159,7 +159,7 @@ pub fn old_pages(bytes: &[u8]) {
 fn read_all(file: CarbonFile) {
     let file = Arc::new(file);
     for (column, _) in file.columns.iter().enumerate() {
-        let mut cursor = PageCursor::new(Arc::clone(&file), column, RowRanges::none(), Arc::default());
+        let mut cursor = PageCursor::alone(Arc::clone(&file), column);
         let _ = cursor.read(0..file.rows.min(1 << 16));
     }
 }

@@ -14,6 +14,7 @@
 //! | [`atomic`] | files and folders that appear complete or not at all |
 //! | [`buffers`] | memory for blocks, used again |
 //! | [`limits`] | how much a file may make us allocate: [`Limits`] |
+//! | [`kept`] | the block that a column of a scan is in: [`Kept`](kept::Kept) |
 //! | [`memory`] | what a scan holds at a time, over all of its columns: [`ScanMemory`] |
 //! | [`fitting`] | batches that fit in memory once their values are written out |
 //! | [`storage`] | where files lie: [`Location`], a path in a [`Storage`](storage::Storage) |
@@ -53,6 +54,7 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod fitting;
+pub mod kept;
 pub mod limits;
 pub mod memory;
 pub mod merge;

@@ -130,7 +130,7 @@ impl ScanMemory {
     }
 
     /// Says how many rows are read next, or that none are.
-    pub(crate) fn start(&self, rows: u64) {
+    pub fn start(&self, rows: u64) {
         self.0.rows.store(rows, Ordering::Relaxed);
         self.0.taken.store(0, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Column chunks: a header, and pages by the offsets in it.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
@@ -23,7 +23,7 @@ pub(crate) struct Chunk {
     pub header: ChunkHeader,
     /// Where each page lies.
     pub pages: Vec<Range<u64>>,
-    words: OnceLock<WordsRef>,
+    words: Mutex<Option<WordsRef>>,
 }
 
 impl Chunk {
@@ -84,20 +84,36 @@ impl Chunk {
             next = range.end;
             pages.push(range);
         }
-        Ok(Self { number, place, header, pages, words: OnceLock::new() })
+        Ok(Self { number, place, header, pages, words: Mutex::default() })
     }
 
-    /// The words of the chunk, if it has any; parsed once.
-    pub fn words(&self, file: &CarbonFile, carbon_type: CarbonType) -> Result<Option<&WordsRef>> {
+    /// The words of the chunk, if it has any; parsed once, unless they are forgotten.
+    pub fn words(&self, file: &CarbonFile, carbon_type: CarbonType) -> Result<Option<WordsRef>> {
         let Some(dictionary) = &self.header.dictionary else { return Ok(None) };
-        if let Some(words) = self.words.get() {
-            return Ok(Some(words));
+        let mut known = self.known_words();
+        if let Some(words) = known.as_ref() {
+            return Ok(Some(Arc::clone(words)));
         }
         let Some(first) = self.header.pages.first() else { return Ok(None) };
         let parse =
             || -> Result<Words> { Words::parse(dictionary, page::codec(first)?, carbon_type, &file.limits) };
-        let words = parse().at(file.name(), self.place.offset, "local dictionary")?;
-        Ok(Some(self.words.get_or_init(|| Arc::new(words))))
+        let words = Arc::new(parse().at(file.name(), self.place.offset, "local dictionary")?);
+        *known = Some(Arc::clone(&words));
+        Ok(Some(words))
+    }
+
+    fn known_words(&self) -> MutexGuard<'_, Option<WordsRef>> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that the words take which are here.
+    pub fn words_bytes(&self) -> u64 {
+        self.known_words().as_ref().map_or(0, |words| words.bytes())
+    }
+
+    /// Lets go of the words.
+    pub fn forget_words(&self) {
+        *self.known_words() = None;
     }
 
     /// A page of the chunk, out of its bytes.
@@ -115,7 +131,7 @@ impl Chunk {
         let mut page =
             Page { path: file.name(), offset: range.start, header, bytes, words: None, code_bytes: 0 };
         if let Some((words, code_bytes)) = file.dictionaries.get(&self.number) {
-            (page.words, page.code_bytes) = (Some(words), *code_bytes);
+            (page.words, page.code_bytes) = (Some(Arc::clone(words)), *code_bytes);
         } else if !carbon_type.is_nested() {
             (page.words, page.code_bytes) = (self.words(file, carbon_type)?, LOCAL_CODE_BYTES);
         }

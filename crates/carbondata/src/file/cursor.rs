@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
+use pilaster_core::kept::Kept;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::READ_AHEAD_BYTES;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
 use super::chunk::{CHUNK_PART, Chunk};
 use super::layout::{Blocklet, CarbonFile, ChunkPlace, read_block};
@@ -28,7 +29,7 @@ pub(crate) struct PageCursor {
     wanted: RowRanges,
     known: Arc<KnownChunks>,
     blocklet: Option<OpenBlocklet>,
-    page: Option<OpenPage>,
+    page: Kept<OpenPage>,
     /// What [`PageCursor::probe`] found wrong with the page it looked at last.
     damage: Option<(Range<u64>, String)>,
 }
@@ -122,11 +123,19 @@ impl OpenBlocklet {
         };
         let first = self.chunks.first().and_then(|open| open.chunk.pages.get(page));
         let offset = first.map_or(0, |range| range.start);
-        PageDecoder { limits: &file.limits, pages: &pages }.decode(node, Some(rows)).at(
-            file.name(),
-            offset,
-            CHUNK_PART,
-        )
+        PageDecoder::new(&file.limits, &pages).decode(node, Some(rows)).at(file.name(), offset, CHUNK_PART)
+    }
+
+    /// Bytes of the words of all chunks.
+    fn words_bytes(&self) -> u64 {
+        self.chunks.iter().map(|open| open.chunk.words_bytes()).sum()
+    }
+}
+
+impl Drop for OpenBlocklet {
+    /// Planning may hold on to the chunks until the scan ends.
+    fn drop(&mut self) {
+        self.chunks.iter().for_each(|open| open.chunk.forget_words());
     }
 }
 
@@ -183,8 +192,20 @@ impl OpenChunk {
 }
 
 impl PageCursor {
-    pub fn new(file: Arc<CarbonFile>, column: usize, wanted: RowRanges, known: Arc<KnownChunks>) -> Self {
-        Self { file, column, wanted, known, blocklet: None, page: None, damage: None }
+    pub fn new(
+        file: Arc<CarbonFile>,
+        column: usize,
+        wanted: RowRanges,
+        known: Arc<KnownChunks>,
+        memory: &ScanMemory,
+    ) -> Self {
+        Self { file, column, wanted, known, blocklet: None, page: Kept::new(memory), damage: None }
+    }
+
+    /// For whoever reads one column after the other.
+    pub fn alone(file: Arc<CarbonFile>, column: usize) -> Self {
+        let memory = ScanMemory::of_one_column(&file.limits);
+        Self::new(file, column, RowRanges::none(), Arc::default(), &memory)
     }
 
     fn node(file: &CarbonFile, column: usize) -> Result<&ColumnNode> {
@@ -194,12 +215,22 @@ impl PageCursor {
 
     /// The page that holds `row`, decoded.
     fn page(&mut self, row: u64) -> Result<&OpenPage> {
-        let is_open = self.page.as_ref().is_some_and(|page| page.rows.contains(&row));
+        let is_open = self.page.get().is_some_and(|page| page.rows.contains(&row));
         if !is_open {
-            self.page = None;
-            self.page = Some(self.decode_page(row)?);
+            self.page.take();
+            let page = self.decode_page(row)?;
+            let words = self.blocklet.as_ref().map_or(0, OpenBlocklet::words_bytes);
+            let bytes = page.values.bytes().saturating_add(words);
+            self.page.set(page, bytes);
         }
-        self.page.as_ref().ok_or_else(|| Error::internal("a page was lost"))
+        self.page.get().ok_or_else(|| Error::internal("a page was lost"))
+    }
+
+    /// Ends a read: a page that there is no room for goes with its words.
+    fn end_read(&mut self) {
+        if self.page.end_read() {
+            self.blocklet = None;
+        }
     }
 
     /// Whether the page that holds `row` can be given: decoded, and with values inside their bounds.
@@ -258,13 +289,25 @@ impl PageCursor {
         rows: Range<u64>,
         form: fn(&PageValues, usize, usize) -> Result<ArrayRef>,
     ) -> Result<ArrayRef> {
+        self.page.begin_read();
+        let values = self.read_pages(rows, form);
+        self.end_read();
+        values
+    }
+
+    fn read_pages(
+        &mut self,
+        rows: Range<u64>,
+        form: fn(&PageValues, usize, usize) -> Result<ArrayRef>,
+    ) -> Result<ArrayRef> {
         let mut parts: Vec<ArrayRef> = Vec::new();
         let mut row = rows.start;
         while row < rows.end {
             let page = self.page(row)?;
             let end = page.rows.end.min(rows.end);
             let place = |row: u64| usize::try_from(row.saturating_sub(page.rows.start)).unwrap_or(usize::MAX);
-            parts.push(form(&page.values, place(row), place(end).saturating_sub(place(row)))?);
+            let part = form(&page.values, place(row), place(end).saturating_sub(place(row)))?;
+            parts.push(self.page.given(part)?);
             row = end;
         }
         match parts.as_slice() {
@@ -275,6 +318,14 @@ impl PageCursor {
                 Ok(arrow_select::concat::concat(&several)?)
             }
         }
+    }
+
+    /// What is wrong with the page that holds `row`.
+    fn damage_of(&mut self, row: u64) -> Option<String> {
+        self.page.begin_read();
+        let damage = self.checked_page(row).err();
+        self.end_read();
+        damage.map(|error| error.to_string())
     }
 }
 
@@ -288,9 +339,12 @@ impl ColumnCursor for PageCursor {
         if rows.is_empty() {
             return self.read(rows);
         }
-        // Pages of one read must have one form, and words are only those of one page.
+        // Pages of one read must have one form, words are only those of one page, and of one that stays.
         let is_one_page = self.page(rows.start)?.rows.end >= rows.end;
-        let form = if is_one_page { PageValues::comparable } else { PageValues::array };
+        let form = match is_one_page && self.page.is_kept() {
+            true => PageValues::comparable,
+            false => PageValues::array,
+        };
         let stored = self.read_form(rows, form)?;
         self.file.calendar.shown(&stored)
     }
@@ -309,7 +363,7 @@ impl ColumnCursor for PageCursor {
             let known = self.damage.as_ref().filter(|(damaged, _)| damaged.contains(&row));
             let error = match known {
                 Some((_, message)) => Some(message.clone()),
-                None => self.checked_page(row).err().map(|error| error.to_string()),
+                None => self.damage_of(row),
             };
             let stretch = match &error {
                 // A damaged page is lost as a whole, a good one is good for what was asked.

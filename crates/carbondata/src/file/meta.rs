@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn text_is_javas() {
         let mut out = Vec::new();
-        put_text(&mut out, "a\0\u{e9}\u{20ac}\u{1f600}");
+        put_text(&mut out, "a\0\u{e9}\u{20ac}\u{1f600}").unwrap();
         let expected = [0x61, 0xc0, 0x80, 0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80];
         assert_eq!(out, [&[0, 14][..], &expected].concat());
     }

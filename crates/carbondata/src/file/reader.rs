@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::positional::{self, ColumnCursor, Columns};
 use pilaster_core::{
-    Absence, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanPlan, ScanRequest, SourceRef, TaskSpan,
-    VerifyDepth, VerifyReport,
+    Absence, Dataset, Limits, Progress, Result, RowRanges, Scan, ScanMemory, ScanPlan, ScanRequest,
+    SourceRef, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::calendar::Calendar;
@@ -103,6 +103,7 @@ impl CarbonFileReader {
 struct ScanColumns {
     file: Arc<CarbonFile>,
     known: Arc<KnownChunks>,
+    memory: ScanMemory,
 }
 
 impl Columns for ScanColumns {
@@ -111,7 +112,12 @@ impl Columns for ScanColumns {
     }
 
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        Ok(Box::new(PageCursor::new(Arc::clone(&self.file), column, wanted.clone(), Arc::clone(&self.known))))
+        let (file, known) = (Arc::clone(&self.file), Arc::clone(&self.known));
+        Ok(Box::new(PageCursor::new(file, column, wanted.clone(), known, &self.memory)))
+    }
+
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
     }
 }
 
@@ -155,9 +161,11 @@ impl Dataset for CarbonFileReader {
             bytes: blocklet.bytes(),
         };
         let spans = self.file.blocklets.iter().map(span).collect();
-        let columns = ScanColumns { file: Arc::clone(&self.file), known: Arc::new(known) };
+        let (file, known) = (Arc::clone(&self.file), Arc::new(known));
         ScanPlan::by_rows(request, &self.file.schema, wanted, spans, move |request, wanted| {
-            positional::scan(&columns, &columns.file.schema, request, wanted)
+            let memory = request.memory(&file.limits);
+            let columns = ScanColumns { file: Arc::clone(&file), known: Arc::clone(&known), memory };
+            positional::scan(&columns, &file.schema, request, wanted)
         })
     }
 

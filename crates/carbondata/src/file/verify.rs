@@ -12,10 +12,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use pilaster_core::error::AtPosition;
 use pilaster_core::verify::{Finding, Severity};
-use pilaster_core::{Error, Literal, Predicate, Progress, Result, RowRanges, VerifyDepth, VerifyReport, col};
+use pilaster_core::{Error, Literal, Predicate, Progress, Result, VerifyDepth, VerifyReport, col};
 
 use super::chunk::{CHUNK_PART, Chunk};
-use super::cursor::{KnownChunks, PageCursor};
+use super::cursor::PageCursor;
 use super::layout::{Blocklet, CarbonFile, FOOTER_PART, read_block};
 use super::page;
 use super::statistics::bounds;
@@ -123,8 +123,7 @@ impl Check<'_> {
         let file = Arc::clone(self.file);
         let mut sound = true;
         for (column, node) in file.columns.iter().enumerate() {
-            let known = Arc::new(KnownChunks::new());
-            let mut cursor = PageCursor::new(Arc::clone(&file), column, RowRanges::none(), known);
+            let mut cursor = PageCursor::alone(Arc::clone(&file), column);
             for page in 0..blocklet.pages() {
                 let rows = blocklet.page_rows(page);
                 match cursor.read_stored(rows.clone()) {

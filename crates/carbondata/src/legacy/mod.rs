@@ -28,9 +28,9 @@ use pilaster_encoding::codec::Codec;
 use self::footer::{LegacyChunk, read_footer};
 pub(crate) use self::outline::{USUAL_BLOCKLET_ROWS, holds, open_outlined, outline};
 use crate::file::layout::{Blocklet, CarbonFile};
-use crate::file::page::nested;
 use crate::file::page::strings::{self, LengthWidth, date_page};
 use crate::file::page::words::codes;
+use crate::file::page::{most_rows, nested};
 use crate::file::{CarbonType, ColumnNode};
 use crate::messages::ColumnSchema;
 
@@ -179,6 +179,7 @@ impl BlockletReader<'_> {
     fn column(&self, node: &ColumnNode, rows: Option<usize>) -> Result<ArrayRef> {
         let chunk = self.chunk(node.chunk)?;
         let offset = chunk.data.start;
+        most_rows(rows, &self.file.limits).at(self.file.name(), offset, PART)?;
         if node.carbon_type.is_nested() {
             return self.nested(node, chunk, rows);
         }
@@ -197,6 +198,15 @@ impl BlockletReader<'_> {
             _ => Ok(array),
         });
         decoded.at(self.file.name(), offset, PART)
+    }
+
+    /// How many codes of `width` bytes there are may not be more than the rows, or than the limits allow.
+    fn check_codes(&self, bytes: &[u8], width: usize, rows: Option<usize>) -> Result<()> {
+        let most = most_rows(rows, &self.file.limits)?;
+        match bytes.len().checked_div(width) {
+            Some(count) if count > most => Err(Error::corrupt(format!("at most {most} codes"), count)),
+            _ => Ok(()),
+        }
     }
 
     fn unpacked(&self, chunk: &LegacyChunk) -> Result<Vec<u8>> {
@@ -229,8 +239,11 @@ impl BlockletReader<'_> {
         let bytes = self.unpacked(chunk)?;
         if let Some((words, code_bytes)) = self.file.dictionaries.get(&node.chunk) {
             let stored = match self.legacy.group_bits.get(node.chunk) {
-                Some(Some(bits)) => self.group_codes(node.chunk, *bits, &bytes)?,
-                _ => codes(&bytes, *code_bytes)?,
+                Some(Some(bits)) => self.group_codes(node.chunk, *bits, &bytes, rows)?,
+                _ => {
+                    self.check_codes(&bytes, *code_bytes, rows)?;
+                    codes(&bytes, *code_bytes)?
+                }
             };
             let stored = match self.order(chunk, stored.len(), rows)? {
                 Some(order) => through(&order, &stored)?,
@@ -242,7 +255,10 @@ impl BlockletReader<'_> {
         let array: ArrayRef = match node.carbon_type {
             CarbonType::Date if chunk.is_direct(self.file, node) => date_page(&bytes)?,
             CarbonType::Timestamp if chunk.is_direct(self.file, node) => times(&bytes)?,
-            other => strings::array(bytes.into(), LengthWidth::Two, other, rows)?,
+            other => {
+                let most = most_rows(rows, &self.file.limits)?;
+                strings::array(bytes.into(), LengthWidth::Two, other, Some(most))?
+            }
         };
         Ok(match self.order(chunk, array.len(), rows)? {
             Some(order) => arrow_select::take::take(&array, &UInt32Array::from(order), None)?,
@@ -251,7 +267,13 @@ impl BlockletReader<'_> {
     }
 
     /// The codes of one column out of the keys of its group.
-    fn group_codes(&self, column: usize, (shift, width): (u32, u32), bytes: &[u8]) -> Result<Vec<u32>> {
+    fn group_codes(
+        &self,
+        column: usize,
+        (shift, width): (u32, u32),
+        bytes: &[u8],
+        rows: Option<usize>,
+    ) -> Result<Vec<u32>> {
         let place = self.legacy.places.get(column);
         let members = self.legacy.places.iter().enumerate().filter(|(_, other)| Some(*other) == place);
         let bits = members.filter_map(|(c, _)| self.legacy.group_bits.get(c).copied().flatten());
@@ -261,6 +283,7 @@ impl BlockletReader<'_> {
             let found = format!("{} bytes", bytes.len());
             return Err(Error::corrupt(format!("keys of {key_bytes} bytes"), found));
         }
+        self.check_codes(bytes, key_bytes, rows)?;
         let mask = 1u64.checked_shl(width).map_or(u64::MAX, |bit| bit.wrapping_sub(1));
         let key = |bytes: &[u8]| bytes.iter().fold(0u64, |key, byte| (key << 8) | u64::from(*byte));
         bytes

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::DataType;
 use pilaster_core::positional::ColumnCursor;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
 use super::part::{ColumnOrigin, Part, widened};
 use super::values::repeat;
@@ -21,13 +21,20 @@ pub(crate) struct TableCursor {
     column: usize,
     data_type: DataType,
     wanted: RowRanges,
+    memory: ScanMemory,
     /// The file that was read last, and its cursor.
     open: Option<(usize, PageCursor)>,
 }
 
 impl TableCursor {
-    pub fn new(parts: PlannedParts, column: usize, data_type: DataType, wanted: RowRanges) -> Self {
-        Self { parts, column, data_type, wanted, open: None }
+    pub fn new(
+        parts: PlannedParts,
+        column: usize,
+        data_type: DataType,
+        wanted: RowRanges,
+        memory: ScanMemory,
+    ) -> Self {
+        Self { parts, column, data_type, wanted, memory, open: None }
     }
 
     fn part_of(&self, row: u64) -> Option<(usize, Arc<Part>)> {
@@ -42,7 +49,8 @@ impl TableCursor {
             let (part, known) = self.parts.get(number).ok_or_else(lost)?;
             let local = self.wanted.within(&part.rows());
             let physical = part.live.physical_ranges(&local);
-            let cursor = PageCursor::new(Arc::clone(part.whole()?), index, physical, Arc::clone(known));
+            let (file, known) = (Arc::clone(part.whole()?), Arc::clone(known));
+            let cursor = PageCursor::new(file, index, physical, known, &self.memory);
             self.open = Some((number, cursor));
         }
         self.open.as_mut().map(|(_, cursor)| cursor).ok_or_else(|| Error::internal("a cursor was lost"))

@@ -11,7 +11,7 @@ use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
     Absence, Dataset, Error, Limits, Literal, Location, LossLog, OnDamage, Partition, Progress, Result,
-    RowRanges, Scan, ScanPlan, ScanRequest, TaskSpan, VerifyDepth, VerifyReport,
+    RowRanges, Scan, ScanMemory, ScanPlan, ScanRequest, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::buckets::Buckets;
@@ -334,6 +334,7 @@ fn without_unreadable(
 struct ScanColumns {
     parts: PlannedParts,
     schema: SchemaRef,
+    memory: ScanMemory,
 }
 
 impl Columns for ScanColumns {
@@ -345,7 +346,12 @@ impl Columns for ScanColumns {
         let field = self.schema.fields().get(column);
         let field = field.ok_or_else(|| Error::internal(format!("no column number {column}")))?;
         let data_type = field.data_type().clone();
-        Ok(Box::new(TableCursor::new(Arc::clone(&self.parts), column, data_type, wanted.clone())))
+        let (parts, memory) = (Arc::clone(&self.parts), self.memory());
+        Ok(Box::new(TableCursor::new(parts, column, data_type, wanted.clone(), memory)))
+    }
+
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
     }
 }
 
@@ -411,9 +417,12 @@ impl Dataset for CarbonTable {
             }
             wanted = without_unreadable(&parts, &wanted, losses);
         }
-        let columns = ScanColumns { parts, schema: self.schema() };
+        let limits = parts.first().map(|(part, _)| part.file.limits.clone()).unwrap_or_default();
+        let schema = self.schema();
         ScanPlan::by_rows(request, &self.0.schema, wanted, self.0.spans().to_vec(), move |request, wanted| {
-            positional::scan(&columns, &columns.schema, request, wanted)
+            let memory = request.memory(&limits);
+            let columns = ScanColumns { parts: Arc::clone(&parts), schema: Arc::clone(&schema), memory };
+            positional::scan(&columns, &schema, request, wanted)
         })
     }
 

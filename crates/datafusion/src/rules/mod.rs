@@ -14,6 +14,7 @@
 //! | [`patterns`] | `LIKE` knows any escape sign |
 //! | [`truncate`] | `date_trunc` and `date_bin` of any time |
 //! | [`extremes`] | `min` and `max` of floats in groups know infinities and NaN |
+//! | [`results`] | functions of small arguments do not give more than memory holds |
 //! | [`times`] | written times may lie beyond 2262, and have more digits than a column |
 //! | [`lists`] | lists of `IN` keep their nulls and the columns in them |
 //! | [`names`] | a condition on a column of a join is none on another of the same name |
@@ -32,6 +33,7 @@ mod names;
 mod number;
 mod overflow;
 mod patterns;
+mod results;
 mod sums;
 mod times;
 mod truncate;
@@ -72,6 +74,7 @@ pub(crate) fn add_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
 pub(crate) fn register_for_conditions(state: &mut SessionState) -> Result<()> {
     truncate::functions()
         .into_iter()
+        .chain(results::functions())
         .try_for_each(|function| state.register_udf(Arc::new(function)).map(drop))
 }
 
@@ -81,7 +84,10 @@ pub(crate) fn register(context: &SessionContext) {
         .into_iter()
         .chain(extremes::of_groups())
         .for_each(|function| context.register_udaf(function));
-    truncate::functions().into_iter().for_each(|function| context.register_udf(function));
+    truncate::functions()
+        .into_iter()
+        .chain(results::functions())
+        .for_each(|function| context.register_udf(function));
 }
 
 /// One expression on rows of `columns`, before DataFusion makes types equal.

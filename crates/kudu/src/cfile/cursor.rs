@@ -7,13 +7,14 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
 use pilaster_core::fitting::Held;
+use pilaster_core::kept::Kept;
 use pilaster_core::pieces::Pieces;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::ReadAhead;
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
 use super::block::Block;
-use super::decode::{DecodedBlock, Form, as_list_type, finish, finish_all};
+use super::decode::{DecodedBlock, Form, Words, as_list_type, finish, finish_all};
 use super::file::{CFile, DATA_PART, LocatedBlock};
 use super::index::IndexCursor;
 use super::metadata::BlockPointer;
@@ -26,7 +27,9 @@ pub(crate) struct CellCursor {
     /// Rows that will all be read: what may be fetched ahead.
     wanted: RowRanges,
     place: Place,
-    current: Option<DecodedBlock>,
+    current: Kept<DecodedBlock>,
+    /// The dictionary, if it is too large to be kept with the file.
+    words: Option<Words>,
     /// Where the block begins that was decoded last.
     at: u64,
     ahead: ReadAhead,
@@ -52,15 +55,22 @@ impl CellCursor {
             .as_ref()
             .map(|found| found.blocks.iter().map(|block| (block.clone(), None)).collect());
         Self {
+            current: Kept::new(&ScanMemory::of_one_column(&file.shape.limits)),
             file,
             wanted,
             place: Place::Nowhere,
-            current: None,
+            words: None,
             at: 0,
             ahead: ReadAhead::default(),
             is_bounded: true,
             salvage,
         }
+    }
+
+    /// Draws on a budget that it shares with other columns.
+    pub fn within(mut self, memory: &ScanMemory) -> Self {
+        self.current = Kept::new(memory);
+        self
     }
 
     /// Fetches at most so many bytes in one go, but always a whole block.
@@ -82,6 +92,20 @@ impl CellCursor {
     }
 
     fn read_form(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
+        self.current.begin_read();
+        let values = self.read_blocks(rows, form);
+        self.end_read();
+        values
+    }
+
+    /// A block that there is no room for goes with its dictionary.
+    fn end_read(&mut self) {
+        if self.current.end_read() {
+            self.words = None;
+        }
+    }
+
+    fn read_blocks(&mut self, rows: Range<u64>, form: Form) -> Result<ArrayRef> {
         let file = Arc::clone(&self.file);
         // Arrow has no way from words to fixed-size values, which a comparison would need.
         let is_fixed = matches!(file.shape.target.arrow, DataType::FixedSizeBinary(_));
@@ -93,16 +117,21 @@ impl CellCursor {
         let mut row = rows.start;
         while row < rows.end {
             self.load(row)?;
-            let Some(block) = &mut self.current else { break };
-            if self.is_bounded {
+            let is_kept = self.current.is_kept();
+            let Some(block) = self.current.get_mut() else { break };
+            if self.is_bounded && is_kept {
                 held.add(block.held_bytes(), &file.shape.limits)?;
             }
             let index = |row: u64| usize::try_from(row.saturating_sub(block.first_row)).unwrap_or(usize::MAX);
             let (start, wanted_end) = (index(row), index(rows.end));
             let (end, left) = (wanted_end.min(block.rows), wanted_end.saturating_sub(start));
-            let pushed = match block.plain_strings(start..end) {
+            let pushed = match block.plain_strings(start..end).filter(|_| is_kept) {
                 Some((strings, range)) => pieces.push_strings(target.byte_kind(), strings, &range, left),
-                None => block.read(start..end, form, target).and_then(|piece| pieces.push(piece)),
+                None => {
+                    let form = if is_kept { form } else { Form::Wanted };
+                    let piece = block.read(start..end, form, target);
+                    piece.and_then(|piece| self.current.given(piece)).and_then(|piece| pieces.push(piece))
+                }
             };
             pushed.map_err(|error| error.at(file.name(), self.at, DATA_PART))?;
             row = row.saturating_add(end.saturating_sub(start) as u64);
@@ -122,7 +151,7 @@ impl CellCursor {
 
     /// Makes the block that holds `row` the current one.
     fn load(&mut self, row: u64) -> Result<()> {
-        let end = match &self.current {
+        let end = match self.current.get() {
             Some(block) => {
                 let end = block.first_row.saturating_add(block.rows as u64);
                 if (block.first_row..end).contains(&row) {
@@ -132,7 +161,7 @@ impl CellCursor {
             }
             None => None,
         };
-        self.current = None;
+        self.current.take();
         if let Some(map) = &self.salvage {
             let at = map.partition_point(|(located, _)| located.rows.end <= row);
             let located =
@@ -176,7 +205,7 @@ impl CellCursor {
     /// Refuses the current block unless it has the rows from `start` to `end`, as far as that is known: of rows that two blocks claim
     /// to hold, the way there would decide which are given.
     fn check_place(&mut self, start: u64, end: Option<u64>) -> Result<()> {
-        let Some(block) = &self.current else { return Ok(()) };
+        let Some(block) = self.current.get() else { return Ok(()) };
         let found = block.first_row..block.first_row.saturating_add(block.rows as u64);
         if found.start == start && end.is_none_or(|end| found.end == end) {
             return Ok(());
@@ -184,7 +213,7 @@ impl CellCursor {
         let end = end.map(|end| end.to_string()).unwrap_or_default();
         let expected = format!("a block of the rows {start}..{end}, as index and neighbours say");
         let error = Error::corrupt(expected, format!("rows {found:?}"));
-        self.current = None;
+        self.current.take();
         Err(self.in_block(error))
     }
 
@@ -228,7 +257,7 @@ impl CellCursor {
         while low < high {
             let middle = low.midpoint(high);
             let Some(&pointer) = blocks.get(middle) else { break };
-            let decoded = file.decode(&file.store.read(pointer, DATA_PART)?)?;
+            let decoded = file.decode_with(&file.store.read(pointer, DATA_PART)?, self.words.as_ref())?;
             let end = decoded.first_row.saturating_add(decoded.rows as u64);
             if row < decoded.first_row {
                 high = middle;
@@ -237,7 +266,7 @@ impl CellCursor {
             } else {
                 self.place = Place::Numbered(middle);
                 self.at = pointer.offset;
-                self.current = Some(decoded);
+                self.keep(decoded);
                 return Ok(());
             }
         }
@@ -250,7 +279,7 @@ impl CellCursor {
             Some(bytes) => self.file.store.open(pointer, bytes, DATA_PART)?,
             None => self.file.store.read(pointer, DATA_PART)?,
         };
-        let decoded = self.file.decode(&block)?;
+        let decoded = self.file.decode_with(&block, self.words.as_ref())?;
         let end = decoded.first_row.saturating_add(decoded.rows as u64);
         if !(decoded.first_row..end).contains(&row) {
             return Err(Error::corrupt(
@@ -260,8 +289,16 @@ impl CellCursor {
             .at(self.file.name(), pointer.offset, DATA_PART));
         }
         self.at = pointer.offset;
-        self.current = Some(decoded);
+        self.keep(decoded);
         Ok(())
+    }
+
+    fn keep(&mut self, block: DecodedBlock) {
+        if !self.file.has_words() {
+            self.words = block.words().cloned();
+        }
+        let bytes = block.bytes;
+        self.current.set(block, bytes);
     }
 
     fn past_the_end(&self, row: u64) -> Error {
@@ -283,6 +320,15 @@ impl ColumnCursor for CellCursor {
     }
 
     fn probe(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
+        self.current.begin_read();
+        let stretches = self.probe_blocks(rows);
+        self.end_read();
+        stretches
+    }
+}
+
+impl CellCursor {
+    fn probe_blocks(&mut self, rows: Range<u64>) -> Vec<(Range<u64>, Option<Error>)> {
         let file = Arc::clone(&self.file);
         let mut map = match self.salvage.take() {
             Some(map) => map,
@@ -304,22 +350,23 @@ impl ColumnCursor for CellCursor {
                 stretches.push((gap, Some(lost(&file, "no block that holds these rows was found"))));
                 continue;
             }
-            let known_good = self.current.as_ref().is_some_and(|block| block.first_row == located.rows.start);
+            let known_good = self.current.get().is_some_and(|block| block.first_row == located.rows.start);
             if !known_good && damage.is_none() {
-                self.current = None;
-                let read = self.decode_block(located.pointer, row).and_then(|()| match &mut self.current {
-                    Some(block) => block.check(&file.shape),
-                    None => Ok(()),
-                });
+                self.current.take();
+                let read =
+                    self.decode_block(located.pointer, row).and_then(|()| match self.current.get_mut() {
+                        Some(block) => block.check(&file.shape),
+                        None => Ok(()),
+                    });
                 *damage = read.err();
-                if let Some(block) = &self.current
+                if let Some(block) = self.current.get()
                     && block.first_row.saturating_add(block.rows as u64) != located.rows.end
                 {
                     let expected = format!("rows {}..{} in the block", located.rows.start, located.rows.end);
                     let found = format!("{} rows from row {}", block.rows, block.first_row);
                     let at = located.pointer.offset;
                     *damage = Some(Error::corrupt(expected, found).at(file.name(), at, "cfile data block"));
-                    self.current = None;
+                    self.current.take();
                 }
             }
             let stretch = located.rows.clone();

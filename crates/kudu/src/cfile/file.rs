@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arrow_array::Array;
 use arrow_schema::{DataType, Field, FieldRef};
 use bytes::Bytes;
 use pilaster_core::error::AtPosition;
@@ -22,6 +23,10 @@ pub const DEFAULT_COLUMN: &str = "value";
 
 pub(crate) const DATA_PART: &str = "cfile data block";
 const DICTIONARY_PART: &str = "cfile dictionary block";
+
+/// A dictionary is kept with its file up to so many bytes, or so many times the size of the file.
+const KEPT_WORDS_BYTES: u64 = 64 << 10;
+const KEPT_WORDS_TIMES: u64 = 16;
 
 /// How to open a CFile.
 #[derive(Debug, Clone)]
@@ -183,16 +188,25 @@ impl CFile {
         ))
     }
 
-    /// The dictionary, read once; `None` if the file has no encoding that needs one.
+    /// The dictionary; `None` if the file has no encoding that needs one. It is kept with the file unless it is much larger.
     pub fn words(&self) -> Result<Option<Words>> {
         let Some(pointer) = self.metadata().dictionary else { return Ok(None) };
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.is_none() {
-            let block = self.store.read(pointer, DICTIONARY_PART)?;
-            *words =
-                Some(self.decode_words(&block.payload).at(self.name(), pointer.offset, DICTIONARY_PART)?);
+        if let Some(known) = words.as_ref() {
+            return Ok(Some(Arc::clone(known)));
         }
-        Ok(words.clone())
+        let block = self.store.read(pointer, DICTIONARY_PART)?;
+        let read = self.decode_words(&block.payload).at(self.name(), pointer.offset, DICTIONARY_PART)?;
+        let most = self.store.source.size().saturating_mul(KEPT_WORDS_TIMES).max(KEPT_WORDS_BYTES);
+        if read.get_buffer_memory_size() as u64 <= most {
+            *words = Some(Arc::clone(&read));
+        }
+        Ok(Some(read))
+    }
+
+    /// Whether the dictionary is kept with the file.
+    pub fn has_words(&self) -> bool {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     fn decode_words(&self, payload: &Bytes) -> Result<Words> {
@@ -212,11 +226,14 @@ impl CFile {
 
     /// Decodes the payload of a data block.
     pub fn decode(&self, block: &Block) -> Result<DecodedBlock> {
-        let decoded = self.shape.decode(&block.payload, &|| self.words()).at(
-            self.name(),
-            block.pointer.offset,
-            DATA_PART,
-        )?;
+        self.decode_with(block, None)
+    }
+
+    /// The same, if the dictionary is there already.
+    pub fn decode_with(&self, block: &Block, words: Option<&Words>) -> Result<DecodedBlock> {
+        let find = || words.map_or_else(|| self.words(), |words| Ok(Some(Arc::clone(words))));
+        let decoded =
+            self.shape.decode(&block.payload, &find).at(self.name(), block.pointer.offset, DATA_PART)?;
         let end = decoded.first_row.saturating_add(decoded.rows as u64);
         if decoded.rows == 0 || end > self.metadata().num_values {
             return Err(Error::corrupt(

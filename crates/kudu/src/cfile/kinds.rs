@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pilaster_core::fitting::Held;
 use pilaster_core::positional::{ColumnCursor, Columns};
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
 use super::bloom::BloomBlock;
 use super::cursor::CellCursor;
@@ -64,11 +64,12 @@ impl CFileKind {
 pub(crate) struct CFileColumns {
     pub file: Arc<CFile>,
     pub kind: CFileKind,
+    pub memory: ScanMemory,
 }
 
 impl Columns for CFileColumns {
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
-        let cells = || CellCursor::new(Arc::clone(&self.file), wanted.clone());
+        let cells = || CellCursor::new(Arc::clone(&self.file), wanted.clone()).within(&self.memory);
         Ok(match self.kind {
             CFileKind::Column => Box::new(cells()),
             CFileKind::Delta => Box::new(DeltaCursor { cells: cells(), column }),
@@ -76,6 +77,10 @@ impl Columns for CFileColumns {
                 Box::new(BloomCursor { file: Arc::clone(&self.file), column, entries: OnceCell::new() })
             }
         })
+    }
+
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
     }
 }
 

@@ -150,10 +150,11 @@ impl Dataset for CFileReader {
                 }
             }
         }
-        let columns = CFileColumns { file: Arc::clone(&self.file), kind: self.kind };
-        let schema = Arc::clone(&self.schema);
+        let (file, kind, schema) = (Arc::clone(&self.file), self.kind, Arc::clone(&self.schema));
         let spans = TaskSpan::stretches(self.rows, self.size_bytes());
         ScanPlan::by_rows(request, &self.schema, wanted, spans, move |request, wanted| {
+            let memory = request.memory(&file.store.limits);
+            let columns = CFileColumns { file: Arc::clone(&file), kind, memory };
             positional::scan(&columns, &schema, request, wanted)
         })
     }

@@ -14,7 +14,7 @@ use pilaster_core::stream::needed_columns;
 use pilaster_core::verify::Finding;
 use pilaster_core::{
     Dataset, Error, ErrorKind, Limits, Location, OnDamage, Predicate, Progress, Result, RowRanges, Scan,
-    ScanPlan, ScanRequest, SourceRef, TaskSpan, VerifyDepth, VerifyReport,
+    ScanMemory, ScanPlan, ScanRequest, SourceRef, TaskSpan, VerifyDepth, VerifyReport,
 };
 
 use super::lost::{LostColumn, LostCursor};
@@ -260,6 +260,7 @@ impl Inner {
 struct SetColumns<'a> {
     set: &'a Inner,
     on_damage: &'a OnDamage,
+    memory: ScanMemory,
 }
 
 impl Columns for SetColumns<'_> {
@@ -273,7 +274,12 @@ impl Columns for SetColumns<'_> {
         {
             return Ok(Box::new(LostCursor::new(lost, field, log)));
         }
-        Ok(Box::new(CellCursor::new(Arc::clone(self.set.scanned(column)?), wanted.clone())))
+        let file = Arc::clone(self.set.scanned(column)?);
+        Ok(Box::new(CellCursor::new(file, wanted.clone()).within(&self.memory)))
+    }
+
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
     }
 }
 
@@ -313,7 +319,8 @@ impl Dataset for CFileSet {
         let set = Arc::clone(&self.0);
         let spans = TaskSpan::stretches(rows, self.0.bytes_of(request)?);
         ScanPlan::by_rows(request, &self.0.schema, wanted, spans, move |request, wanted| {
-            let columns = SetColumns { set: &set, on_damage: &request.on_damage };
+            let memory = request.memory(&set.options.limits);
+            let columns = SetColumns { set: &set, on_damage: &request.on_damage, memory };
             positional::scan(&columns, &set.schema, request, wanted)
         })
     }

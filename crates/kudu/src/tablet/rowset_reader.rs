@@ -8,7 +8,7 @@ use arrow_array::ArrayRef;
 use bytes::Bytes;
 use pilaster_core::positional::ColumnCursor;
 use pilaster_core::source::READ_AHEAD_BYTES;
-use pilaster_core::{Result, RowRanges};
+use pilaster_core::{Result, RowRanges, ScanMemory};
 
 use super::cells;
 use super::delta::{DeltaCursor, DeltaFile};
@@ -48,6 +48,8 @@ pub(crate) struct RowSetReader {
     redo: Vec<DeltaCursor>,
     snapshot: Snapshot,
     ahead: ReadAhead,
+    /// Unless there is one, each column has a budget of its own.
+    memory: Option<ScanMemory>,
 }
 
 /// A column being read; its file is opened when the first of its values are asked for.
@@ -68,12 +70,22 @@ enum Values {
 }
 
 impl ReadColumn {
-    fn read(&mut self, rows: &Range<u64>, rowset: &RowSet, ahead: ReadAhead) -> Result<ArrayRef> {
+    fn read(
+        &mut self,
+        rows: &Range<u64>,
+        rowset: &RowSet,
+        ahead: ReadAhead,
+        memory: Option<&ScanMemory>,
+    ) -> Result<ArrayRef> {
         if matches!(self.values, Values::Unopened) {
             self.values = match rowset.column(&self.column)? {
                 None => Values::Default,
                 Some(file) => {
                     let cursor = CellCursor::new(file, self.wanted.clone()).with_read_ahead(ahead.0);
+                    let cursor = match memory {
+                        Some(memory) => cursor.within(memory),
+                        None => cursor,
+                    };
                     Values::Stored(Box::new(if rowset.is_tolerant { cursor.over_damage() } else { cursor }))
                 }
             };
@@ -118,11 +130,18 @@ impl RowSet {
             rowset: Arc::clone(self),
             snapshot,
             ahead,
+            memory: None,
         }
     }
 }
 
 impl RowSetReader {
+    /// Draws on a budget that it shares with others.
+    pub fn within(mut self, memory: &ScanMemory) -> Self {
+        self.memory = Some(memory.clone());
+        self
+    }
+
     /// The values of some columns, by number, in `rows`, which `overlay` covers.
     pub fn read(
         &mut self,
@@ -130,11 +149,11 @@ impl RowSetReader {
         rows: &Range<u64>,
         overlay: &Overlay,
     ) -> Result<Vec<ArrayRef>> {
-        let Self { rowset, ahead, .. } = self;
+        let Self { rowset, ahead, memory, .. } = self;
         let first = columns.start;
         let columns = self.columns.get_mut(columns).unwrap_or_default().iter_mut().enumerate();
         let arrays = columns.map(|(number, read)| {
-            let base = read.read(rows, rowset, *ahead)?;
+            let base = read.read(rows, rowset, *ahead, memory.as_ref())?;
             overlay.laid_over(first.saturating_add(number), &read.column, base, rows)
         });
         arrays.collect()

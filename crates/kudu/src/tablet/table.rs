@@ -109,8 +109,9 @@ impl PlannedScan for PlannedUnits {
             Some(tasks) if !self.is_by_position => self.pieces()?.get(tasks).unwrap_or_default().to_vec(),
             _ => self.units.iter().map(|of_tablet| of_tablet.unit.clone()).collect(),
         };
-        let Inner { schema, snapshot, .. } = self.table.0.as_ref();
-        Ok(Box::new(TableScan::new(schema, *snapshot, request, units, self.keys.clone())?))
+        let Inner { schema, snapshot, tablets, .. } = self.table.0.as_ref();
+        let limits = tablets.first().map(|tablet| tablet.replica.limits().clone()).unwrap_or_default();
+        Ok(Box::new(TableScan::new(schema, *snapshot, &limits, request, units, self.keys.clone())?))
     }
 }
 

@@ -11,7 +11,9 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pilaster_core::dataset::column_index;
 use pilaster_core::merge::SomeRows;
 use pilaster_core::positional::{self, ColumnCursor, Columns};
-use pilaster_core::{BatchReader, Error, ErrorKind, OnDamage, Result, RowRanges, ScanRequest};
+use pilaster_core::{
+    BatchReader, Error, ErrorKind, Limits, OnDamage, Result, RowRanges, ScanMemory, ScanRequest,
+};
 
 use super::cells;
 use super::key_range::KeyRange;
@@ -54,6 +56,7 @@ impl TableScan {
     pub fn new(
         schema: &KuduSchema,
         snapshot: Snapshot,
+        limits: &Limits,
         request: &ScanRequest,
         units: Vec<Unit>,
         keys: Option<Vec<KeyRange>>,
@@ -99,6 +102,7 @@ impl TableScan {
                 snapshot,
                 batch_size: request.batch_size.max(1),
                 losses,
+                memory: request.memory(limits),
             },
             request: request.clone(),
             filter,
@@ -154,7 +158,8 @@ impl TableScan {
         if rows.is_empty() {
             return Ok(None);
         }
-        let columns = RowSetColumns { rowset, columns: self.reading.columns.clone() };
+        let (columns, memory) = (self.reading.columns.clone(), self.reading.memory.clone());
+        let columns = RowSetColumns { rowset, columns, memory };
         let request = ScanRequest {
             projection: Some(self.projection.clone()),
             limit: Some(self.left),
@@ -255,14 +260,19 @@ fn with_hint(error: Error) -> Error {
 struct RowSetColumns {
     rowset: Arc<RowSet>,
     columns: Vec<KuduColumn>,
+    memory: ScanMemory,
 }
 
 impl Columns for RowSetColumns {
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
+    }
+
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let column =
             self.columns.get(column).ok_or_else(|| Error::internal(format!("no column number {column}")))?;
         Ok(match self.rowset.column(column)? {
-            Some(file) => Box::new(CellCursor::new(file, wanted.clone())),
+            Some(file) => Box::new(CellCursor::new(file, wanted.clone()).within(&self.memory)),
             None => Box::new(DefaultCursor(column.clone())),
         })
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pilaster_core::merge::{KeyedRows, Keys, SomeRows};
-use pilaster_core::{LossLog, Result, RowRanges, fitting};
+use pilaster_core::{LossLog, Result, RowRanges, ScanMemory, fitting};
 
 use super::encoded_keys::encode_keys;
 use super::key_range::KeyRange;
@@ -36,6 +36,8 @@ pub(crate) struct Reading {
     pub batch_size: usize,
     /// Where rows are noted that cannot be read or proven good; without it they end the scan.
     pub losses: Option<Arc<LossLog>>,
+    /// What the columns of all rowsets that are read together draw on.
+    pub memory: ScanMemory,
 }
 
 impl Reading {
@@ -123,7 +125,9 @@ impl UnitRows {
         let rows = MERGED_BYTES.checked_div(self.row_bytes(columns.len()).saturating_mul(members as u64));
         let rows = rows.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
         let batch_size = rows.clamp(LEAST_MERGED_ROWS, reading.batch_size.max(LEAST_MERGED_ROWS));
-        let sources = self.sources(&Reading { columns, filter, batch_size, ..reading.clone() }, &ahead);
+        let memory = reading.memory.shared(members);
+        let merged = Reading { columns, filter, batch_size, memory, ..reading.clone() };
+        let sources = self.sources(&merged, &ahead);
         let merge = MergedRows::new(sources, reading.batch_size, reading.losses.clone());
         Ok(Some(RowStream::Merged { merge: Box::new(merge), positions }))
     }
@@ -200,13 +204,28 @@ impl RowSetRows {
 
     /// Reads some of the pending rows; `None` if none of them is left.
     fn read(&mut self, rows: &Range<u64>, keys: Option<&mut Keys>) -> Result<Option<SomeRows>> {
-        let Reading { columns, filter, snapshot, .. } = self.reading.as_ref();
+        let reading = Arc::clone(&self.reading);
+        reading.memory.start(rows.end.saturating_sub(rows.start));
+        let read = self.read_rows(&reading, rows, keys);
+        reading.memory.start(0);
+        read
+    }
+
+    fn read_rows(
+        &mut self,
+        reading: &Reading,
+        rows: &Range<u64>,
+        keys: Option<&mut Keys>,
+    ) -> Result<Option<SomeRows>> {
+        let Reading { columns, filter, snapshot, memory, .. } = reading;
         let reader = match &mut self.reader {
             Some(reader) => reader,
             None => {
                 let wanted = std::iter::once(rows.clone()).chain(self.pending.iter().cloned()).collect();
                 let certain = filter.as_ref().map_or(columns.len(), RowFilter::width);
-                self.reader.insert(self.rowset.reader(columns, certain, *snapshot, &wanted, self.ahead))
+                self.reader.insert(
+                    self.rowset.reader(columns, certain, *snapshot, &wanted, self.ahead).within(memory),
+                )
             }
         };
         let overlay = reader.overlay(rows)?;
@@ -215,7 +234,7 @@ impl RowSetRows {
             return Ok(None);
         }
         if let Some(filter) = filter {
-            return self.reading.read_filtered(filter, reader, rows, &overlay, keys);
+            return reading.read_filtered(filter, reader, rows, &overlay, keys);
         }
         let mut arrays = reader.read(0..columns.len(), rows, &overlay)?;
         let mut count = overlay.count();
@@ -223,7 +242,7 @@ impl RowSetRows {
             arrays = keep_rows(arrays, &live)?;
             count = live.count_set_bits();
         }
-        self.reading.given(SomeRows { arrays, count }, keys)
+        reading.given(SomeRows { arrays, count }, keys)
     }
 }
 

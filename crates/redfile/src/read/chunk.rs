@@ -231,6 +231,11 @@ impl Chunk {
                 PAGE_PART,
             ));
         }
+        // Levels take a byte each, and numbers that are packed their whole width.
+        let numbers = if data.encoding == Encoding::GroupVarInt { size_of::<u64>() as u64 } else { 0 };
+        let levels = if leaf.is_flat_optional() || leaf.max_def == 0 { 0 } else { 2 };
+        let unpacked = u64::from(data.num_values).saturating_mul(numbers.saturating_add(levels));
+        self.limits.decoded(unpacked).at(self.name(), page.offset, PAGE_PART)?;
         let body = self.uncompressed(page, PAGE_PART)?;
         // Where the body was compressed a place in it is no place in the file.
         DataPage::open(&body, data, leaf, scratch)

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, new_null_array};
 use arrow_schema::DataType;
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
+use pilaster_core::kept::copied_out;
 use pilaster_core::positional::{ColumnCursor, Columns};
-use pilaster_core::{Error, LossLog, Result, RowRanges};
+use pilaster_core::{Error, LossLog, Result, RowRanges, ScanMemory};
 
 use super::assemble::{assemble, leaf_types};
 use super::batch::LeafBatch;
@@ -24,16 +25,21 @@ pub(super) struct RedfileColumns {
     pub file: Arc<RedFile>,
     /// Where lost cells are noted that are given as null.
     pub losses: Option<Arc<LossLog>>,
+    pub memory: ScanMemory,
 }
 
 impl Columns for RedfileColumns {
+    fn memory(&self) -> ScanMemory {
+        self.memory.clone()
+    }
+
     fn open(&self, column: usize, wanted: &RowRanges) -> Result<Box<dyn ColumnCursor>> {
         let shape = self.file.schema.shapes().get(column);
         let shape = shape.ok_or_else(|| Error::internal(format!("no column number {column}")))?.clone();
         let readers = shape
             .leaves
             .clone()
-            .map(|leaf| LeafReader::new(Arc::clone(&self.file), leaf, wanted.clone()))
+            .map(|leaf| LeafReader::new(Arc::clone(&self.file), leaf, wanted.clone(), &self.memory))
             .collect();
         let mut types = Vec::new();
         leaf_types(&shape, &mut types);
@@ -43,6 +49,7 @@ impl Columns for RedfileColumns {
             shape,
             readers,
             types,
+            memory: self.memory.clone(),
             inspected: BTreeMap::new(),
             fill: self.losses.clone().filter(|_| fills),
         }))
@@ -52,7 +59,8 @@ impl Columns for RedfileColumns {
 /// Reads a field of `rows` to the end, for its errors.
 pub(crate) fn read_through(file: &Arc<RedFile>, column: usize, rows: &RowRanges) -> Result<()> {
     let file = Arc::clone(file);
-    let mut cursor = RedfileColumns { file, losses: None }.open(column, rows)?;
+    let memory = ScanMemory::of_one_column(&file.options.limits);
+    let mut cursor = RedfileColumns { file, losses: None, memory }.open(column, rows)?;
     for range in rows.as_slice() {
         let mut at = range.start;
         while at < range.end {
@@ -72,6 +80,7 @@ struct FieldCursor {
     shape: Shape,
     readers: Vec<LeafReader>,
     types: Vec<DataType>,
+    memory: ScanMemory,
     /// The row groups that were looked through for damage, and the rows of them that are lost.
     inspected: BTreeMap<usize, LostStretches>,
     /// Lost cells are null and noted here.
@@ -97,6 +106,17 @@ impl FieldCursor {
     }
 
     fn read_values(&mut self, rows: &Range<u64>) -> Result<ArrayRef> {
+        self.readers.iter_mut().for_each(LeafReader::begin_read);
+        let values = self.read_pages(rows);
+        let mut must_copy = false;
+        self.readers.iter_mut().for_each(|reader| must_copy |= reader.end_read());
+        match must_copy {
+            true => copied_out(&values?, &self.memory),
+            false => values,
+        }
+    }
+
+    fn read_pages(&mut self, rows: &Range<u64>) -> Result<ArrayRef> {
         let count = usize::try_from(rows.end.saturating_sub(rows.start)).unwrap_or(usize::MAX);
         let stretches = self.by_group(rows);
         let mut batches = Vec::with_capacity(self.readers.len());

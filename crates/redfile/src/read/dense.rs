@@ -116,6 +116,17 @@ pub(crate) enum PageValues {
 const INT96_BYTES: usize = 12;
 
 impl PageValues {
+    /// Bytes of numbers that are unpacked, or will be.
+    pub fn unpacked_bytes(&self) -> usize {
+        match self {
+            Self::GroupedWords { count, .. } => count.saturating_mul(4),
+            Self::GroupedLongs { count, .. } => count.saturating_mul(8),
+            Self::Words { values, .. } => values.len().saturating_mul(4),
+            Self::Longs { values, .. } => values.len().saturating_mul(8),
+            Self::Plain { .. } | Self::Bits { .. } | Self::Strings { .. } => 0,
+        }
+    }
+
     /// The `count` values that `bytes` must hold exactly.
     pub fn open(bytes: Bytes, physical: PhysicalType, encoding: Encoding, count: usize) -> Result<Self> {
         let exactly = |wanted: usize, bytes: Bytes| {

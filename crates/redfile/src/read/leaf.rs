@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pilaster_core::{Error, Result, RowRanges};
+use pilaster_core::fitting::Held;
+use pilaster_core::kept::Kept;
+use pilaster_core::{Error, Result, RowRanges, ScanMemory};
 
 use super::batch::LeafBatch;
-use super::chunk::{CHUNK_PART, Chunk, HEADER_PART, PAGE_PART, Window};
+use super::chunk::{CHUNK_PART, Chunk, HEADER_PART, PAGE_PART, StoredPage, Window};
 use super::file::RedFile;
 use super::page::{DataPage, Scratch};
 use crate::metadata::PageType;
@@ -28,6 +30,7 @@ pub(crate) struct LeafReader {
     /// What the scan will visit: a row group that is visited as a whole is read through, without its index page.
     wanted: RowRanges,
     open: Option<OpenChunk>,
+    memory: ScanMemory,
     /// Row groups that were looked through for damage: the chunk and its sound pages.
     inspected: BTreeMap<usize, (Chunk, Arc<Vec<PagePlace>>)>,
 }
@@ -37,7 +40,10 @@ struct OpenChunk {
     chunk: Chunk,
     pages: Pages,
     window: Window,
-    page: Option<DataPage>,
+    page: Kept<DataPage>,
+    /// Bytes of the pages of this read that do not stay, and whether there were any.
+    passing: Held,
+    has_passing: bool,
     /// The row of the row group that `page` gives next.
     next_row: u64,
     scratch: Scratch,
@@ -46,14 +52,44 @@ struct OpenChunk {
 #[derive(Debug)]
 enum Pages {
     /// One page after the other from here on.
-    InTurn { offset: u64, row: u64, entries: u64 },
+    InTurn { next: Place, current: Place },
     /// Known places; holes are lost pages.
     Known(Arc<Vec<PagePlace>>),
 }
 
+/// Where a page begins, and what was before it.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: u64,
+    row: u64,
+    entries: u64,
+}
+
+impl Place {
+    fn first_of(chunk: &Chunk) -> Self {
+        Self { offset: chunk.start, row: 0, entries: 0 }
+    }
+}
+
 impl LeafReader {
-    pub fn new(file: Arc<RedFile>, leaf: usize, wanted: RowRanges) -> Self {
-        Self { file, leaf, wanted, open: None, inspected: BTreeMap::new() }
+    pub fn new(file: Arc<RedFile>, leaf: usize, wanted: RowRanges, memory: &ScanMemory) -> Self {
+        Self { file, leaf, wanted, open: None, memory: memory.clone(), inspected: BTreeMap::new() }
+    }
+
+    /// Begins a read: what the last one gave is no longer held.
+    pub fn begin_read(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.page.begin_read();
+            (open.passing, open.has_passing) = (Held::default(), false);
+        }
+    }
+
+    /// Ends a read, and lets go of a page that there is no room for; says whether what was read must be copied for that.
+    pub fn end_read(&mut self) -> bool {
+        self.open.as_mut().is_some_and(|open| {
+            open.let_go();
+            open.has_passing
+        })
     }
 
     /// What a salvage found in row groups before this one is not needed any more.
@@ -84,7 +120,8 @@ impl LeafReader {
 
     fn open(&mut self, group: usize) -> Result<()> {
         if let Some((chunk, places)) = self.inspected.get(&group) {
-            self.open = Some(OpenChunk::new(chunk.clone(), Pages::Known(Arc::clone(places))));
+            let pages = Pages::Known(Arc::clone(places));
+            self.open = Some(OpenChunk::new(chunk.clone(), pages, &self.memory));
             return Ok(());
         }
         let chunk = self.file.chunk(group, self.leaf)?;
@@ -94,9 +131,9 @@ impl LeafReader {
         let index = if is_whole { None } else { chunk.index()? };
         let pages = match index {
             Some(entries) => Pages::Known(Arc::new(places(&chunk, &entries))),
-            None => Pages::InTurn { offset: chunk.start, row: 0, entries: 0 },
+            None => Pages::InTurn { next: Place::first_of(&chunk), current: Place::first_of(&chunk) },
         };
-        self.open = Some(OpenChunk::new(chunk, pages));
+        self.open = Some(OpenChunk::new(chunk, pages, &self.memory));
         Ok(())
     }
 }
@@ -114,15 +151,44 @@ pub(crate) fn places(chunk: &Chunk, entries: &[crate::metadata::PageIndexEntry])
 }
 
 impl OpenChunk {
-    fn new(chunk: Chunk, pages: Pages) -> Self {
-        Self { chunk, pages, window: Window::default(), page: None, next_row: 0, scratch: Scratch::default() }
+    fn new(chunk: Chunk, pages: Pages, memory: &ScanMemory) -> Self {
+        Self {
+            chunk,
+            pages,
+            window: Window::default(),
+            page: Kept::new(memory),
+            passing: Held::default(),
+            has_passing: false,
+            next_row: 0,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Lets go of the page if there is no room for it: the next read finds it again where it begins.
+    fn let_go(&mut self) {
+        if self.page.end_read()
+            && let Pages::InTurn { next, current } = &mut self.pages
+        {
+            *next = *current;
+        }
+    }
+
+    /// Makes a page the current one.
+    fn enter(&mut self, page: DataPage, memory_bytes: u64, first_row: u64) -> Result<()> {
+        self.next_row = first_row;
+        self.page.set(page, memory_bytes);
+        if !self.page.is_kept() {
+            self.has_passing = true;
+            self.passing.add(memory_bytes, &self.chunk.limits)?;
+        }
+        Ok(())
     }
 
     fn read(&mut self, file: &RedFile, rows: Range<u64>, out: &mut LeafBatch) -> Result<()> {
         let mut at = rows.start;
         while at < rows.end {
             self.seek(file, at, rows.end)?;
-            let Some(page) = &mut self.page else { break };
+            let Some(page) = self.page.get_mut() else { break };
             let left = rows.end.saturating_sub(at).min(page.rows_left as u64);
             let count = usize::try_from(left).unwrap_or(usize::MAX);
             let offset = self.chunk.start;
@@ -138,7 +204,7 @@ impl OpenChunk {
     fn seek(&mut self, file: &RedFile, row: u64, end: u64) -> Result<()> {
         let leaf = file.leaf(self.chunk.leaf)?;
         loop {
-            if let Some(page) = &mut self.page
+            if let Some(page) = self.page.get_mut()
                 && let Some(ahead) = row.checked_sub(self.next_row)
                 && ahead < page.rows_left as u64
             {
@@ -202,43 +268,48 @@ impl OpenChunk {
                 PAGE_PART,
             ));
         }
-        self.next_row = place.rows.start;
-        self.page = Some(opened);
-        Ok(())
+        let bytes = memory_bytes(&page, &opened);
+        self.enter(opened, bytes, place.rows.start)
     }
 
     /// Opens the next page that holds `row`, stepping over others without decoding them where their header tells their rows.
     fn open_next(&mut self, row: u64, leaf: &crate::schema::Leaf) -> Result<()> {
-        let Pages::InTurn { offset, row: next, entries } = &mut self.pages else { return Ok(()) };
-        if row < *next {
-            (*offset, *next, *entries) = (self.chunk.start, 0, 0);
+        let Pages::InTurn { next, current } = &mut self.pages else { return Ok(()) };
+        if row < next.row {
+            *next = Place::first_of(&self.chunk);
         }
-        let (at, first) = (*offset, *next);
+        *current = *next;
+        let (at, first) = (next.offset, next.row);
         let (header, header_bytes) = self.chunk.header(&mut self.window, at, self.chunk.end)?;
         let stored_end = at.saturating_add(header_bytes).saturating_add(u64::from(header.compressed_size));
         let Some(data) = header.data.as_ref().filter(|_| header.page_type == PageType::Data) else {
-            *offset = stored_end;
+            next.offset = stored_end;
             return Ok(());
         };
-        *entries = entries.saturating_add(u64::from(data.num_values));
+        next.entries = next.entries.saturating_add(u64::from(data.num_values));
         let known = data.num_rows.or((leaf.max_rep == 0).then_some(data.num_values)).map(u64::from);
         let is_before = |rows: u64| first.saturating_add(rows) <= row;
         if let Some(rows) = known.filter(|rows| is_before(*rows)) {
-            (*offset, *next) = (stored_end, first.saturating_add(rows));
+            (next.offset, next.row) = (stored_end, first.saturating_add(rows));
             return Ok(());
         }
         let page = self.chunk.body(&mut self.window, header, header_bytes, at, self.chunk.end)?;
         let opened = self.chunk.open_page(&page, leaf, std::mem::take(&mut self.scratch))?;
         let end = first.saturating_add(opened.rows_left as u64);
-        (*offset, *next) = (page.end(), end);
+        (next.offset, next.row) = (page.end(), end);
+        let entries = next.entries;
         let stated = u64::try_from(self.chunk.metadata.num_values).unwrap_or_default();
-        if end > self.chunk.rows || *entries > stated || (end == self.chunk.rows && *entries != stated) {
+        if end > self.chunk.rows || entries > stated || (end == self.chunk.rows && entries != stated) {
             let expected = format!("{} rows in {stated} entries", self.chunk.rows);
             let found = format!("{end} rows in {entries}");
             return Err(Error::corrupt(expected, found).at(self.chunk.name(), at, PAGE_PART));
         }
-        self.next_row = first;
-        self.page = Some(opened);
-        Ok(())
+        let bytes = memory_bytes(&page, &opened);
+        self.enter(opened, bytes, first)
     }
+}
+
+/// What an open page takes in memory, about.
+fn memory_bytes(stored: &StoredPage, page: &DataPage) -> u64 {
+    u64::from(stored.header.uncompressed_size).saturating_add(page.decoded_bytes())
 }

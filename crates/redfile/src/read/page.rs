@@ -129,6 +129,16 @@ impl DataPage {
         Ok(())
     }
 
+    /// What it takes in memory besides its body: levels, and numbers that are unpacked.
+    pub fn decoded_bytes(&self) -> u64 {
+        let levels = match &self.levels {
+            Levels::None => 0,
+            Levels::Flat { validity, .. } => validity.len(),
+            Levels::Full { def, rep } => def.len().saturating_add(rep.len()),
+        };
+        levels.saturating_add(self.values.unpacked_bytes()) as u64
+    }
+
     /// Gives the vectors back.
     pub fn into_scratch(self) -> Scratch {
         match self.levels {

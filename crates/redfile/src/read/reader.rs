@@ -129,7 +129,8 @@ impl Dataset for RedfileReader {
                 OnDamage::Stop => None,
                 OnDamage::Skip(log) => Some(Arc::clone(log)),
             };
-            let columns = RedfileColumns { file: Arc::clone(&file), losses };
+            let memory = request.memory(&file.options.limits);
+            let columns = RedfileColumns { file: Arc::clone(&file), losses, memory };
             positional::scan(&columns, file.schema.arrow(), request, wanted)
         })
     }

@@ -387,7 +387,9 @@ pub fn inspect_levels(
     let mut batch = LeafBatch::new(described, file.leaf_type(leaf)?, 0);
     let all = pilaster_core::RowRanges::one(file.group_rows(group));
     let rows = 0..file.group(group)?.rows();
-    super::leaf::LeafReader::new(std::sync::Arc::clone(file), leaf, all).read(group, rows, &mut batch)?;
+    let memory = pilaster_core::ScanMemory::of_one_column(&file.options.limits);
+    let file = std::sync::Arc::clone(file);
+    super::leaf::LeafReader::new(file, leaf, all, &memory).read(group, rows, &mut batch)?;
     let entries = batch.entries;
     let (def, rep) = match batch.levels {
         super::batch::Levels::None => (vec![0; entries], vec![0; entries]),

@@ -12,6 +12,7 @@ pub(crate) mod order;
 pub(crate) mod strings;
 pub(crate) mod words;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array};
@@ -91,7 +92,7 @@ pub(crate) struct Page<'a> {
     pub offset: u64,
     pub header: &'a PageHeader,
     pub bytes: Bytes,
-    pub words: Option<&'a WordsRef>,
+    pub words: Option<WordsRef>,
     /// Bytes of a code of `words`.
     pub code_bytes: usize,
 }
@@ -108,6 +109,14 @@ impl PageValues {
         match self {
             Self::Array(array) => array.len(),
             Self::Words { keys, .. } => keys.len(),
+        }
+    }
+
+    /// Bytes that they take, without the words.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Array(array) => array.get_array_memory_size() as u64,
+            Self::Words { keys, .. } => keys.inner().len() as u64,
         }
     }
 
@@ -134,18 +143,30 @@ impl PageValues {
 
 /// Decodes page after page: `pages` gives that of a chunk.
 pub(crate) struct PageDecoder<'a> {
-    pub limits: &'a Limits,
-    pub pages: &'a dyn Fn(usize) -> Result<Page<'a>>,
+    limits: &'a Limits,
+    pages: &'a dyn Fn(usize) -> Result<Page<'a>>,
+    /// Bytes of the pages that were decoded: those of a nested column are there together.
+    decoded: Cell<u64>,
 }
 
-impl PageDecoder<'_> {
+impl<'a> PageDecoder<'a> {
+    pub fn new(limits: &'a Limits, pages: &'a dyn Fn(usize) -> Result<Page<'a>>) -> Self {
+        Self { limits, pages, decoded: Cell::new(0) }
+    }
+
     /// The values of a column, which must be `rows` if that is known.
     pub fn decode(&self, node: &ColumnNode, rows: Option<usize>) -> Result<PageValues> {
         if node.carbon_type.is_nested() {
             return Ok(PageValues::Array(self.decode_nested(node, rows)?));
         }
         let page = (self.pages)(node.chunk)?;
-        let decoded = page.decode(node, rows, self.limits);
+        let decoded = page.decode(node, rows, self.limits).and_then(|values| {
+            self.decoded.set(self.decoded.get().saturating_add(values.bytes()));
+            if node.is_child {
+                self.limits.decoded(self.decoded.get())?;
+            }
+            Ok(values)
+        });
         let decoded = decoded.and_then(|values| match rows {
             Some(rows) if values.len() != rows => {
                 Err(Error::corrupt(format!("a page of {rows} values"), values.len()))
@@ -227,6 +248,7 @@ impl Page<'_> {
     fn decode(&self, node: &ColumnNode, rows: Option<usize>, limits: &Limits) -> Result<PageValues> {
         let (data, row_ids, runs) = self.parts()?;
         let cap = decoded_cap(limits);
+        let most_rows = most_rows(rows, limits)?;
         match self.meta(node.is_dimension)? {
             Some((encoding, meta)) if meta.store != Store::ByteArray => {
                 if !runs.is_empty() {
@@ -256,11 +278,12 @@ impl Page<'_> {
                 Ok(PageValues::Array(page.decode()?))
             }
             // Everything else is stored as bytes, with nulls told by their content.
-            _ => match self.words {
+            _ => match &self.words {
                 Some(words) => {
-                    let mut keys = words.stored_keys(&self.unpack(data, cap)?, self.code_bytes)?;
+                    let most = most_rows.saturating_mul(self.code_bytes).min(cap);
+                    let mut keys = words.stored_keys(&self.unpack(data, most)?, self.code_bytes)?;
                     if !runs.is_empty() {
-                        keys = order::expand_runs(runs, &keys, most_rows(rows, limits))?;
+                        keys = order::expand_runs(runs, &keys, most_rows)?;
                     }
                     if let Some(order) = self.order(row_ids, keys.len())? {
                         keys = through(&order, &keys)?;
@@ -272,9 +295,9 @@ impl Page<'_> {
                         strings::date_page(&self.unpack(data, cap)?)?
                     } else {
                         let bytes = self.unpack(data, cap)?.into_buffer();
-                        strings::array(bytes, self.length_width(node), node.carbon_type, rows)?
+                        strings::array(bytes, self.length_width(node), node.carbon_type, Some(most_rows))?
                     };
-                    let places = self.places((row_ids, runs), array.len(), most_rows(rows, limits))?;
+                    let places = self.places((row_ids, runs), array.len(), most_rows)?;
                     Ok(PageValues::Array(match places {
                         Some(places) => arrow_select::take::take(&array, &UInt32Array::from(places), None)?,
                         None => array,
@@ -347,9 +370,15 @@ impl Page<'_> {
     }
 }
 
-/// How many rows a page may have that is not of the file's own rows.
-fn most_rows(rows: Option<usize>, limits: &Limits) -> usize {
-    rows.unwrap_or_else(|| decoded_cap(limits) / 4)
+/// What a value takes while its page is decoded, about.
+const CELL_BYTES: u64 = 16;
+
+/// How many values a page may have: its `rows`, or where nobody says how many there are, as many as the limits allow.
+pub(crate) fn most_rows(rows: Option<usize>, limits: &Limits) -> Result<usize> {
+    match rows {
+        Some(rows) => limits.decoded((rows as u64).saturating_mul(CELL_BYTES)).map(|_| rows),
+        None => Ok(usize::try_from(limits.decoded_bytes / CELL_BYTES).unwrap_or(usize::MAX)),
+    }
 }
 
 fn decoded_cap(limits: &Limits) -> usize {

@@ -44,7 +44,7 @@ pub(crate) fn array(
         // Null and empty are one value here, and CarbonData reads it as empty.
         CarbonType::Varchar => views(ByteKind::Text, None),
         CarbonType::Binary => views(ByteKind::Binary, Some(&[])),
-        other => Slices::parse(&bytes, width)?.array(other),
+        other => Slices::parse(&bytes, width, most)?.array(other),
     }
 }
 
@@ -52,9 +52,12 @@ pub(crate) fn array(
 struct Slices<'a>(Vec<&'a [u8]>);
 
 impl<'a> Slices<'a> {
-    fn parse(bytes: &'a [u8], width: LengthWidth) -> Result<Self, DecodeError> {
+    fn parse(bytes: &'a [u8], width: LengthWidth, most: Option<usize>) -> Result<Self, DecodeError> {
         let (mut values, mut pos) = (Vec::new(), 0);
         while pos < bytes.len() {
+            if most.is_some_and(|most| values.len() >= most) {
+                return Err(DecodeError::new(pos, format!("at most {} values", values.len()), "more"));
+            }
             values.push(match width {
                 LengthWidth::Two => next_behind::<BigU16>(bytes, &mut pos)?,
                 LengthWidth::Four => next_behind::<BigU32>(bytes, &mut pos)?,

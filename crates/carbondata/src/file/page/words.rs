@@ -80,11 +80,18 @@ impl Words {
                 *place = count;
             }
         }
-        let array = strings::array(words.into(), width, carbon_type, None)?;
+        let most = usize::try_from(count).unwrap_or(usize::MAX);
+        let array = strings::array(words.into(), width, carbon_type, Some(most))?;
         if usize::try_from(count) != Ok(array.len()) {
             return Err(Error::corrupt(format!("{count} words, as many as codes"), array.len()));
         }
         Self::new(array, places)
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> u64 {
+        let places = self.places.len().saturating_mul(size_of::<u32>());
+        self.array.get_array_memory_size().saturating_add(places) as u64
     }
 
     /// The entries of a whole table: the first has code 1.

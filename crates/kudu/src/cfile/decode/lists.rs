@@ -20,7 +20,7 @@ use pilaster_core::{Error, Limits, Result, fitting};
 use pilaster_encoding::{rle, varint};
 
 use super::bitmaps::read_bitmap;
-use super::{BlockShape, DecodedBlock, FindWords, Form, Values, read_values};
+use super::{BlockShape, DecodedBlock, FindWords, Form, Values, Words, block_bytes, read_values};
 use crate::cfile::arrow_types::Target;
 
 /// The cells of an array block.
@@ -66,11 +66,13 @@ impl BlockShape {
             values: Box::new(values),
             limits: self.limits.clone(),
         };
+        let values = Values::Lists(lists);
         Ok(DecodedBlock {
             first_row: u64::from(start.ordinal),
             rows: cells,
+            bytes: block_bytes(payload, cells, &values),
             validity: None,
-            values: Values::Lists(lists),
+            values,
         })
     }
 
@@ -111,6 +113,17 @@ impl Lists {
     /// See [`DecodedBlock::held_bytes`].
     pub fn held_bytes(&self) -> u64 {
         self.values.held_bytes()
+    }
+
+    /// What they take besides the payload, about.
+    pub fn bytes(&self) -> u64 {
+        let starts = self.starts.len().saturating_mul(size_of::<i32>()) as u64;
+        starts.saturating_add(self.elements.len().div_ceil(8) as u64).saturating_add(self.values.bytes())
+    }
+
+    /// See [`DecodedBlock::words`].
+    pub fn words(&self) -> Option<&Words> {
+        self.values.words()
     }
 
     /// The cells `range` as a list array; `target` is the way of the elements, `target.arrow` the list.

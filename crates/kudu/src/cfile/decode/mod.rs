@@ -63,6 +63,8 @@ pub(crate) type FindWords<'a> = &'a dyn Fn() -> Result<Option<Words>>;
 pub(crate) struct DecodedBlock {
     pub first_row: u64,
     pub rows: usize,
+    /// What it takes in memory, about.
+    pub bytes: u64,
     validity: Option<Validity>,
     values: Values,
 }
@@ -88,6 +90,29 @@ impl Values {
             _ => 0,
         }
     }
+
+    /// See [`DecodedBlock::words`].
+    fn words(&self) -> Option<&Words> {
+        match self {
+            Self::Codes { words, .. } => Some(words),
+            Self::Lists(lists) => lists.words(),
+            _ => None,
+        }
+    }
+
+    /// What they take besides the payload, about.
+    fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Fixed { bytes, .. } | Self::Bits(bytes) => bytes.len(),
+            Self::Shuffled(_) | Self::Runs(_) => 0,
+            Self::Bytes(strings) => {
+                strings.bytes.len().saturating_add(strings.offsets.len().saturating_mul(size_of::<u32>()))
+            }
+            Self::Codes { words, .. } => words.get_buffer_memory_size(),
+            Self::Lists(lists) => return lists.bytes(),
+        };
+        bytes as u64
+    }
 }
 
 /// How dictionary-coded strings leave.
@@ -112,7 +137,8 @@ impl BlockShape {
         let expected = validity.as_ref().map(Validity::ones);
         let (start, values) = self.decode_values(&encoded, words, expected)?;
         let rows = validity.as_ref().map_or(start.count, Validity::len);
-        Ok(DecodedBlock { first_row: u64::from(start.ordinal), rows, validity, values })
+        let bytes = block_bytes(payload, rows, &values);
+        Ok(DecodedBlock { first_row: u64::from(start.ordinal), rows, bytes, validity, values })
     }
 
     /// The dense values of an encoded block. `expected` is their number, where a bitmap has told it.
@@ -184,6 +210,11 @@ impl DecodedBlock {
         self.values.held_bytes()
     }
 
+    /// The dictionary of its codewords.
+    pub fn words(&self) -> Option<&Words> {
+        self.values.words()
+    }
+
     /// Makes every value once, so that nothing in the block can fail later.
     pub fn check(&mut self, shape: &BlockShape) -> Result<()> {
         let decoded = shape.target.decoded_only();
@@ -198,6 +229,11 @@ impl DecodedBlock {
         }
         Ok(())
     }
+}
+
+/// What a block takes in memory, about.
+fn block_bytes(payload: &Bytes, rows: usize, values: &Values) -> u64 {
+    (payload.len() as u64).saturating_add(rows.div_ceil(8) as u64).saturating_add(values.bytes())
 }
 
 /// The values of a dictionary block as an array of entries.

@@ -49,7 +49,7 @@ pub(super) struct Layout {
     pub(super) has_end_mark: bool,
     /// In a stream a dictionary holds for the record batches after it, until another replaces it.
     pub(super) is_stream: bool,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 impl Layout {
@@ -286,12 +286,13 @@ impl Layout {
     }
 
     pub(super) fn bad_block(&self, block: &Block, found: String) -> Error {
+        self.in_block(block, Error::corrupt("an arrow message that can be read", found))
+    }
+
+    /// An error with the place of a message.
+    pub(super) fn in_block(&self, block: &Block, error: Error) -> Error {
         let offset = u64::try_from(block.offset()).unwrap_or(0);
-        Error::corrupt("an arrow message that can be read", found).at(
-            self.source.name(),
-            offset,
-            "arrow message",
-        )
+        error.at(self.source.name(), offset, "arrow message")
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod dictionaries;
 mod layout;
+mod sizes;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::open::OpenOptions;
 pub(crate) use dictionaries::Dictionaries;
 use layout::Layout;
 use pilaster_core::stream;
+use sizes::Unpacked;
 
 /// An Arrow IPC file or stream. A record batch is a split, and so is the place where a stream breaks off.
 #[derive(Debug)]
@@ -111,6 +113,7 @@ impl PlannedScan for PlannedBatches {
             wanted: wanted.clone(),
             next_dictionary: 0,
             lost_dictionary: None,
+            unpacked: Unpacked::default(),
             on_damage: request.on_damage.clone(),
             meets_end,
         };
@@ -197,6 +200,7 @@ struct Batches {
     next_dictionary: usize,
     /// What is wrong with a dictionary: what comes after it means other words, or none.
     lost_dictionary: Option<Error>,
+    unpacked: Unpacked,
     on_damage: OnDamage,
     meets_end: bool,
 }
@@ -210,6 +214,8 @@ impl Batches {
             }
             self.next_dictionary = self.next_dictionary.saturating_add(1);
             let read = self.layout.read_block(block).and_then(|buffer| {
+                let counted = self.unpacked.add_dictionary(&buffer, head_of(block), &self.layout.limits);
+                counted.map_err(|error| self.layout.in_block(block, error))?;
                 guarded(|| self.decoder.read_dictionary(block, &buffer))
                     .map_err(|found| self.layout.bad_block(block, found))
             });
@@ -226,6 +232,8 @@ impl Batches {
     fn read_batch(&mut self, block: &arrow_ipc::Block) -> Result<Option<RecordBatch>> {
         self.read_dictionaries(block.offset())?;
         let buffer = self.layout.read_block(block)?;
+        let checked = self.unpacked.check_batch(&buffer, head_of(block), &self.layout.limits);
+        checked.map_err(|error| self.layout.in_block(block, error))?;
         guarded(|| self.decoder.read_record_batch(block, &buffer))
             .map_err(|found| self.layout.bad_block(block, found))
     }
@@ -273,13 +281,19 @@ impl Batches {
         if field.is_some_and(|field| has_dictionary(field.data_type())) {
             let before =
                 |other: &&arrow_ipc::Block| !self.layout.is_stream || other.offset() <= block.offset();
+            let mut unpacked = Unpacked::default();
             for dictionary in self.layout.dictionaries.iter().take_while(before) {
                 let buffer = self.layout.read_block(dictionary)?;
+                unpacked
+                    .add_dictionary(&buffer, head_of(dictionary), &self.layout.limits)
+                    .map_err(|error| self.layout.in_block(dictionary, error))?;
                 guarded(|| decoder.read_dictionary(dictionary, &buffer))
                     .map_err(|found| self.layout.bad_block(dictionary, found))?;
             }
         }
         let buffer = self.layout.read_block(block)?;
+        let checked = self.unpacked.check_batch(&buffer, head_of(block), &self.layout.limits);
+        checked.map_err(|error| self.layout.in_block(block, error))?;
         let batch = guarded(|| decoder.read_record_batch(block, &buffer))
             .map_err(|found| self.layout.bad_block(block, found))?;
         Ok(batch.and_then(|batch| batch.columns().first().cloned()))
@@ -300,6 +314,11 @@ impl Batches {
         }
         None
     }
+}
+
+/// Bytes of a message before its body.
+fn head_of(block: &arrow_ipc::Block) -> usize {
+    usize::try_from(block.metaDataLength()).unwrap_or(0)
 }
 
 /// Whether values of a type are looked up in words that stand elsewhere in the file.

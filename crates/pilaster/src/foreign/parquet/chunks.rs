@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Buf, Bytes};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use pilaster_core::{Error, SourceRef};
+use pilaster_core::{Error, Limits, SourceRef};
+
+use super::page_sizes::PageSizes;
 
 /// Bytes fetched at a time from a column chunk. Page headers and pages lie one after another, so what follows a header
 /// is wanted next; asking for each alone would cost two small reads per page.
@@ -26,14 +28,43 @@ pub(super) struct SourceChunks {
     /// The last piece read of each column chunk, by the chunk's start.
     windows: Arc<Mutex<BTreeMap<u64, (u64, Bytes)>>>,
     failure: Failure,
+    /// What the pages take that are open.
+    sizes: Arc<Mutex<PageSizes>>,
 }
 
 impl SourceChunks {
-    /// Reads `source`, with a window on each of `chunks`.
-    pub(super) fn new(source: SourceRef, chunks: impl IntoIterator<Item = Range<u64>>) -> Self {
+    /// Reads `source`, with a window on each of `chunks`; pages in these are within the limits.
+    pub(super) fn new(
+        source: SourceRef,
+        chunks: impl IntoIterator<Item = Range<u64>>,
+        limits: &Limits,
+    ) -> Self {
         let size = source.size();
         let chunks = chunks.into_iter().map(|range| (range.start, range.end.min(size))).collect();
-        Self { source, chunks: Arc::new(chunks), windows: Arc::default(), failure: Failure::default() }
+        Self {
+            source,
+            chunks: Arc::new(chunks),
+            windows: Arc::default(),
+            failure: Failure::default(),
+            sizes: Arc::new(Mutex::new(PageSizes::new(limits.clone()))),
+        }
+    }
+
+    /// The pages that are open.
+    pub(super) fn sizes(&self) -> MutexGuard<'_, PageSizes> {
+        lock(&self.sizes)
+    }
+
+    /// The start of the column chunk that `at` lies in.
+    fn chunk_of(&self, at: u64) -> Option<u64> {
+        let (start, end) = self.chunks.range(..=at).next_back()?;
+        (at < *end).then_some(*start)
+    }
+
+    fn failed(&self, error: Error) -> ParquetError {
+        let text = error.to_string();
+        *lock(&self.failure) = Some(error);
+        ParquetError::General(text)
     }
 
     /// Where errors of the source wait.
@@ -46,17 +77,14 @@ impl SourceChunks {
         lock(&self.failure).take()
     }
 
-    /// Forgets the windows, once a row group is done.
+    /// Forgets windows and pages, once a row group is done.
     pub(super) fn clear(&self) {
         lock(&self.windows).clear();
+        self.sizes().clear();
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes, ParquetError> {
-        self.source.read_at(range).map_err(|error| {
-            let text = error.to_string();
-            *lock(&self.failure) = Some(error);
-            ParquetError::General(text)
-        })
+        self.source.read_at(range).map_err(|error| self.failed(error))
     }
 
     /// At least one byte (unless the source ends) and at least `length` from `start` on.
@@ -98,6 +126,12 @@ impl ChunkReader for SourceChunks {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> Result<ChunkRead, ParquetError> {
+        // The crate asks for a page header so, and only for that.
+        if let Some(chunk) = self.chunk_of(start) {
+            let bytes = self.at_least(start, 1)?;
+            let counted = self.sizes().header(chunk, &bytes);
+            counted.map_err(|error| self.failed(error))?;
+        }
         Ok(ChunkRead { chunks: self.clone(), position: start, bytes: Bytes::new() })
     }
 
@@ -111,6 +145,10 @@ impl ChunkReader for SourceChunks {
                 "{length} bytes wanted at {start}, {} there",
                 bytes.len()
             )));
+        }
+        if let Some(chunk) = self.chunk_of(start) {
+            let counted = self.sizes().page(chunk, length as u64, &bytes);
+            counted.map_err(|error| self.failed(error))?;
         }
         Ok(bytes.slice(..length))
     }
@@ -149,7 +187,7 @@ mod tests {
     #[test]
     fn neighbouring_pages_come_out_of_one_read() {
         let source = Arc::new(CountingSource::new(Arc::new(MemorySource::new("m", vec![1u8; 10_000]))));
-        let chunks = SourceChunks::new(source.clone(), [0..5000, 5000..10_000]);
+        let chunks = SourceChunks::new(source.clone(), [0..5000, 5000..10_000], &Limits::default());
         for page in 0..50 {
             chunks.get_bytes(page * 100, 100).unwrap();
         }
@@ -166,6 +204,7 @@ mod tests {
             let chunks = SourceChunks::new(
                 Arc::new(MemorySource::new("m", content.clone())),
                 cuts.windows(2).filter(|pair| pair[0] < pair[1]).map(|pair| pair[0]..pair[1]),
+                &Limits::default(),
             );
             for (start, length) in wanted {
                 let expected = content.get(start as usize..start as usize + length);

@@ -77,7 +77,7 @@ pub(super) fn pages(file: &ParquetFile) -> Result<Vec<Page>> {
     let mut all = Vec::new();
     for (index, (group, rows)) in file.metadata().row_groups().iter().zip(&file.groups).enumerate() {
         let ranges = metadata::check_group(file, group)?;
-        let chunks = SourceChunks::new(Arc::clone(&file.source), ranges);
+        let chunks = SourceChunks::new(Arc::clone(&file.source), ranges, &file.limits);
         for (leaf, column) in group.columns().iter().enumerate() {
             let firsts = first_rows(file, index, leaf);
             let mut data_pages = 0usize;

@@ -22,7 +22,7 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
     let footer_bytes = footer_length(&source, limits)?;
     let name = source.name();
     let footer_start = source.size().saturating_sub(TAIL_BYTES).saturating_sub(footer_bytes);
-    let chunks = SourceChunks::new(SourceRef::clone(&source), []);
+    let chunks = SourceChunks::new(SourceRef::clone(&source), [], limits);
     let load = |policy| {
         guarded(|| {
             ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new().with_page_index_policy(policy))
@@ -65,7 +65,8 @@ pub(super) fn load(source: SourceRef, limits: &Limits) -> Result<ParquetFile> {
         groups.push(next_row..end);
         next_row = end;
     }
-    Ok(ParquetFile { source, arrow, supplied_schema, groups, page_index_problem, footer_bytes })
+    let limits = limits.clone();
+    Ok(ParquetFile { source, arrow, supplied_schema, groups, page_index_problem, footer_bytes, limits })
 }
 
 /// The same file, decoded at once to the types in which values leave, as far as the `parquet` crate can: a file may carry an Arrow

@@ -6,9 +6,12 @@ mod chunks;
 mod describe;
 mod mended;
 mod metadata;
+mod page_sizes;
 mod page_walk;
 mod scan;
+mod scan_apart;
 mod verify;
+mod views;
 mod zones;
 
 use std::ops::Range;
@@ -19,7 +22,8 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    Dataset, Error, Progress, Result, Scan, ScanPlan, ScanRequest, SourceRef, VerifyDepth, VerifyReport,
+    Dataset, Error, Limits, Progress, Result, Scan, ScanPlan, ScanRequest, SourceRef, VerifyDepth,
+    VerifyReport,
 };
 
 use crate::open::OpenOptions;
@@ -38,6 +42,7 @@ struct ParquetFile {
     /// Why the page index could not be used, if it is there and damaged.
     page_index_problem: Option<String>,
     footer_bytes: u64,
+    limits: Limits,
 }
 
 impl ParquetFile {

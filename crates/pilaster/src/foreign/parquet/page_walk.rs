@@ -63,6 +63,7 @@ impl PageWalk {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset()).unsigned_abs();
         let watched = Watched { chunks, header: AtomicU64::new(start), end: AtomicU64::new(start) };
         let watched = Arc::new(watched);
+        watched.chunks.sizes().clear();
         let rows = usize::try_from(column.num_values()).unwrap_or(0);
         match guarded(|| SerializedPageReader::new(Arc::clone(&watched), column, rows, None)) {
             Ok(reader) => Self { watched, reader: Some(reader), first_error: None },
@@ -88,6 +89,7 @@ impl Iterator for PageWalk {
             return Some(Step { bytes: place(&self.watched), page: Err(error) });
         }
         let reader = self.reader.as_mut()?;
+        self.watched.chunks.sizes().begin_batch();
         let page = guarded(|| reader.get_next_page()).transpose()?;
         let bytes = place(&self.watched);
         let page = page.map_err(|error| damaged(&self.watched, error));

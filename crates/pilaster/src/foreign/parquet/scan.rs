@@ -1,4 +1,8 @@
 //! Reading rows: one row group at a time, filter columns first.
+//!
+//! All columns of a row group are open together. Where their pages take more than the scan may, its rows are read one column after the
+//! other ([`super::scan_apart`]); where words of a large dictionary would be written out for each row, strings are read as views and
+//! written out once it is known how many bytes they are.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,6 +13,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{
     ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt64Array, new_null_array,
 };
+use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{
     ArrowPredicate, ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -16,10 +21,13 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, RowNumber};
 use pilaster_core::dataset::column_index;
-use pilaster_core::{Error, ErrorKind, OnDamage, Predicate, Result, RowRanges, ScanRequest, TaskSpan};
+use pilaster_core::{
+    Error, ErrorKind, OnDamage, Predicate, Result, RowRanges, ScanMemory, ScanRequest, TaskSpan, fitting,
+};
 
 use super::chunks::{SourceChunks, lock};
-use super::{ParquetFile, metadata, zones};
+use super::scan_apart::Apart;
+use super::{ParquetFile, metadata, views, zones};
 use crate::foreign::guard::guarded;
 use pilaster_core::stream::needed_columns;
 
@@ -52,13 +60,13 @@ pub(super) fn wanted_rows(file: &ParquetFile, request: &ScanRequest) -> Result<R
 
 /// Rows of one row group that are still to be read.
 #[derive(Debug)]
-struct Stretch {
-    group: usize,
-    rows: RowRanges,
+pub(super) struct Stretch {
+    pub(super) group: usize,
+    pub(super) rows: RowRanges,
     /// Whether damage in it loses it: it has been cut as small as it gets.
     is_smallest: bool,
     /// Columns that are null in it, because they cannot be read, ascending.
-    filled: Vec<usize>,
+    pub(super) filled: Vec<usize>,
 }
 
 /// One part of a conjunction, evaluated on its own columns.
@@ -68,22 +76,50 @@ struct Filter {
     columns: Vec<usize>,
 }
 
+/// The row group that is being read.
+#[derive(Debug)]
+struct Current {
+    stretch: Stretch,
+    reader: Reader,
+    /// How many rows of the stretch were given.
+    given: u64,
+}
+
+/// Rows that were read, of which the first `next` were given.
+#[derive(Debug)]
+struct Ready {
+    columns: Vec<ArrayRef>,
+    rows: usize,
+    next: usize,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Together(ParquetRecordBatchReader),
+    Apart(Apart),
+}
+
 /// A stream of the rows a request asks for.
 #[derive(Debug)]
 pub(super) struct ParquetScan {
-    file: Arc<ParquetFile>,
+    pub(super) file: Arc<ParquetFile>,
     arrow: ArrowReaderMetadata,
+    /// Whether the reader gives row numbers behind the columns.
+    has_numbers: bool,
     schema: SchemaRef,
-    chunks: SourceChunks,
+    pub(super) chunks: SourceChunks,
+    pub(super) memory: ScanMemory,
     todo: VecDeque<Stretch>,
-    current: Option<(Stretch, ParquetRecordBatchReader)>,
+    current: Option<Current>,
+    ready: Option<Ready>,
     filters: Vec<Filter>,
+    pub(super) predicate: Option<Predicate>,
     /// The columns to decode for output, ascending.
-    read_columns: Vec<usize>,
+    pub(super) read_columns: Vec<usize>,
     /// The output columns as positions in `read_columns`.
     projection: Vec<usize>,
     with_row_numbers: bool,
-    batch_size: usize,
+    pub(super) batch_size: usize,
     remaining: Option<u64>,
     on_damage: OnDamage,
     is_done: bool,
@@ -110,25 +146,33 @@ impl ParquetScan {
         let projection =
             projected.iter().map(|column| read_columns.partition_point(|c| c < column)).collect();
         let needed = needed_columns(request, &full_schema)?;
-        let chunks = SourceChunks::new(Arc::clone(&file.source), needed_chunks(&file, &needed));
+        let chunks = SourceChunks::new(Arc::clone(&file.source), needed_chunks(&file, &needed), &file.limits);
+        let memory = request.memory(&file.limits);
+        let batch_size = memory.fitting_rows(&full_schema.project(&needed)?, request.batch_size.max(1));
+        chunks.sizes().repeat_words(batch_size);
         // A tolerant scan must know which rows it has given before it met the damage.
         let is_tolerant = matches!(request.on_damage, OnDamage::Skip(_));
-        let arrow = match request.row_numbers.is_some() || is_tolerant {
-            true => with_row_numbers(&file)?,
+        let has_numbers = request.row_numbers.is_some() || is_tolerant;
+        let arrow = match has_numbers {
+            true => with_schema(&file, file.supplied_schema.clone(), true)?,
             false => file.arrow.clone(),
         };
         Ok(Self {
             schema: request.output_schema(&full_schema)?,
             file,
             arrow,
+            has_numbers,
             chunks,
+            memory,
             todo,
             current: None,
+            ready: None,
             filters,
+            predicate: request.predicate.clone(),
             read_columns,
             projection,
             with_row_numbers: request.row_numbers.is_some(),
-            batch_size: request.batch_size.max(1),
+            batch_size,
             remaining: request.limit,
             on_damage: request.on_damage.clone(),
             is_done: false,
@@ -137,40 +181,85 @@ impl ParquetScan {
 
     fn try_next(&mut self) -> Result<Option<RecordBatch>> {
         while self.remaining != Some(0) {
-            let Some((stretch, reader)) = &mut self.current else {
+            if let Some(batch) = self.next_ready()? {
+                return Ok(Some(batch));
+            }
+            let Some(mut current) = self.current.take() else {
                 let Some(stretch) = self.todo.pop_front() else { return Ok(None) };
                 match self.start(&stretch) {
-                    Ok(reader) => self.current = Some((stretch, reader)),
-                    Err(error) => self.meet_damage(stretch, error)?,
+                    Ok(reader) => {
+                        self.current = Some(Current { stretch, reader: Reader::Together(reader), given: 0 });
+                    }
+                    Err(error) => self.meet(stretch, Some(0), error)?,
                 }
                 continue;
             };
-            match guarded(|| reader.next().transpose()) {
-                Ok(None) => {
-                    self.current = None;
-                    self.chunks.clear();
-                }
-                Ok(Some(batch)) => {
-                    let width = self.read_columns.len().saturating_sub(stretch.filled.len());
-                    let numbers = row_numbers(&batch, width);
-                    let filled = stretch.filled.clone();
-                    if let Some(last) = numbers.as_ref().and_then(|numbers| numbers.values().last()) {
-                        let rest = last.saturating_add(1)..u64::MAX;
-                        stretch.rows = stretch.rows.intersect(&RowRanges::one(rest));
-                    }
-                    if batch.num_rows() > 0 {
-                        return self.finish(&batch, numbers, &filled).map(Some);
-                    }
-                }
+            match self.read_next(&mut current) {
+                Ok(true) => self.current = Some(current),
+                Ok(false) => self.chunks.clear(),
                 Err(error) => {
-                    let error = self.file.group_error(stretch.group, &self.chunks, error);
-                    if let Some((stretch, _)) = self.current.take() {
-                        self.meet_damage(stretch, error)?;
-                    }
+                    let given = matches!(current.reader, Reader::Together(_)).then_some(current.given);
+                    self.meet(current.stretch, given, error)?;
                 }
             }
         }
         Ok(None)
+    }
+
+    /// Makes the next rows ready; says whether there were any left to look at.
+    fn read_next(&mut self, current: &mut Current) -> Result<bool> {
+        let Current { stretch, reader, given } = current;
+        let batch = match reader {
+            Reader::Apart(apart) => self.read_apart(stretch, apart)?,
+            Reader::Together(reader) => {
+                self.chunks.sizes().begin_batch();
+                let batch = guarded(|| reader.next().transpose())
+                    .map_err(|error| self.file.group_error(stretch.group, &self.chunks, error))?;
+                let width = self.read_columns.len().saturating_sub(stretch.filled.len());
+                let numbers = batch.as_ref().and_then(|batch| row_numbers(batch, width));
+                match numbers.as_ref().and_then(|numbers| numbers.values().last()) {
+                    Some(last) => {
+                        let rest = last.saturating_add(1)..u64::MAX;
+                        stretch.rows = stretch.rows.intersect(&RowRanges::one(rest));
+                    }
+                    None => {
+                        let rows = batch.as_ref().map_or(0, RecordBatch::num_rows);
+                        *given = given.saturating_add(rows as u64);
+                    }
+                }
+                batch
+            }
+        };
+        let Some(batch) = batch else { return Ok(false) };
+        if batch.num_rows() > 0 {
+            self.ready = Some(self.arranged(&batch, &stretch.filled)?);
+        }
+        Ok(true)
+    }
+
+    /// Goes on with a stretch that could not be read, of which so many rows were `given`; none if it was read column by column already.
+    fn meet(&mut self, stretch: Stretch, given: Option<u64>, error: Error) -> Result<()> {
+        self.chunks.clear();
+        let is_repeated = self.chunks.sizes().stop_repeating();
+        match given {
+            Some(0) if is_repeated => {
+                self.arrow = self.with_views(self.has_numbers)?;
+                self.todo.push_front(stretch);
+                Ok(())
+            }
+            Some(given) if fitting::is_too_large(&error) => {
+                let reader = Reader::Apart(Apart::new(self, &stretch, given)?);
+                self.current = Some(Current { stretch, reader, given: 0 });
+                Ok(())
+            }
+            _ => self.meet_damage(stretch, error),
+        }
+    }
+
+    /// The same file with strings as views.
+    pub(super) fn with_views(&self, has_numbers: bool) -> Result<ArrowReaderMetadata> {
+        let schema = views::schema(self.file.arrow.schema());
+        with_schema(&self.file, Some(Arc::new(schema)), has_numbers)
     }
 
     fn start(&self, stretch: &Stretch) -> Result<ParquetRecordBatchReader> {
@@ -207,12 +296,14 @@ impl ParquetScan {
     }
 
     fn arrow_predicate(&self, filter: &Filter) -> Result<Box<dyn ArrowPredicate>> {
-        let schema = self.file.arrow.schema().project(&filter.columns)?;
+        let schema = self.arrow.schema().project(&filter.columns)?;
         let bound = filter.predicate.bind(&schema)?;
+        let chunks = self.chunks.clone();
         let width = filter.columns.len();
         let failure = Arc::clone(self.chunks.failure());
         let mask = ProjectionMask::roots(self.arrow.parquet_schema(), filter.columns.iter().copied());
         Ok(Box::new(ArrowPredicateFn::new(mask, move |batch: RecordBatch| {
+            chunks.sizes().begin_batch();
             // A row number column may come along behind the others.
             let columns: Vec<_> = (0..width).collect();
             let result =
@@ -225,15 +316,10 @@ impl ParquetScan {
         })))
     }
 
-    /// Orders the columns as asked and adds row numbers, and nulls for what could not be read.
-    fn finish(
-        &mut self,
-        batch: &RecordBatch,
-        numbers: Option<UInt64Array>,
-        filled: &[usize],
-    ) -> Result<RecordBatch> {
+    /// The columns in the order that was asked for, with row numbers, and nulls for what could not be read.
+    fn arranged(&self, batch: &RecordBatch, filled: &[usize]) -> Result<Ready> {
         let rows = batch.num_rows();
-        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(rows as u64));
+        let numbers = row_numbers(batch, self.read_columns.len().saturating_sub(filled.len()));
         let mut found = batch.columns().iter();
         let mut read: Vec<ArrayRef> = Vec::with_capacity(self.read_columns.len());
         for column in &self.read_columns {
@@ -251,8 +337,43 @@ impl ParquetScan {
         if let (true, Some(numbers)) = (self.with_row_numbers, numbers) {
             columns.push(Arc::new(numbers));
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+        Ok(Ready { columns, rows, next: 0 })
+    }
+
+    /// As many of the rows that were read as a batch has; strings that were read as views are written out if the schema says so, of as
+    /// many rows as there is memory for.
+    fn next_ready(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(mut ready) = self.ready.take() else { return Ok(None) };
+        let left = usize::try_from(self.remaining.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let mut count = ready.rows.saturating_sub(ready.next).min(self.batch_size).min(left);
+        let most = self.file.limits.scan_bytes / 4;
+        let fields = self.schema.fields();
+        let written = || {
+            let columns = ready.columns.iter().zip(fields);
+            columns.filter(|(column, field)| column.data_type() != field.data_type())
+        };
+        let bytes = |count| {
+            let columns = written().map(|(column, _)| fitting::value_bytes(&column.slice(ready.next, count)));
+            columns.fold(0, u64::saturating_add)
+        };
+        while count > 1 && bytes(count) > most {
+            count /= 2;
+        }
+        let columns = ready.columns.iter().zip(fields).map(|(column, field)| {
+            let column = column.slice(ready.next, count);
+            Ok(if column.data_type() == field.data_type() {
+                column
+            } else {
+                cast(&column, field.data_type())?
+            })
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(count as u64));
+        ready.next = ready.next.saturating_add(count);
+        self.ready = (ready.next < ready.rows).then_some(ready);
+        Ok(Some(batch))
     }
 
     /// Stops, or cuts what is left of a stretch into smaller ones, or notes it as lost.
@@ -312,8 +433,13 @@ impl ParquetScan {
         columns.retain(|column| !stretch.filled.contains(column));
         let mut guilty = Vec::new();
         for column in columns {
+            self.chunks.sizes().clear();
             let read = self.start_columns(stretch, &[column], &[]).and_then(|mut reader| {
-                guarded(|| reader.try_for_each(|batch| batch.map(drop)))
+                let mut read_batch = |batch: Result<RecordBatch, ArrowError>| {
+                    self.chunks.sizes().begin_batch();
+                    batch.map(drop)
+                };
+                guarded(|| reader.try_for_each(&mut read_batch))
                     .map_err(|error| self.file.group_error(stretch.group, &self.chunks, error))
             });
             if let Err(error) = read {
@@ -381,21 +507,26 @@ fn needed_chunks(file: &ParquetFile, columns: &[usize]) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// The same file with a column of row positions behind the others.
-fn with_row_numbers(file: &ParquetFile) -> Result<ArrowReaderMetadata> {
+/// The same file, decoded to another schema if there is one, perhaps with a column of row positions behind the others.
+fn with_schema(
+    file: &ParquetFile,
+    schema: Option<SchemaRef>,
+    has_numbers: bool,
+) -> Result<ArrowReaderMetadata> {
     let field = Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber);
     let metadata = Arc::clone(file.arrow.metadata());
     let options = ArrowReaderOptions::new();
-    let options = match &file.supplied_schema {
-        Some(schema) => options.with_schema(Arc::clone(schema)),
+    let options = match schema {
+        Some(schema) => options.with_schema(schema),
         None => options,
     };
-    options
-        .with_virtual_columns(vec![Arc::new(field)])
-        .and_then(|options| ArrowReaderMetadata::try_new(metadata, options))
-        .map_err(|error| {
-            Error::corrupt("a footer that parses", error).at(file.source.name(), 0, "parquet footer")
-        })
+    let options = match has_numbers {
+        true => options.with_virtual_columns(vec![Arc::new(field)]),
+        false => Ok(options),
+    };
+    options.and_then(|options| ArrowReaderMetadata::try_new(metadata, options)).map_err(|error| {
+        Error::corrupt("a footer that parses", error).at(file.source.name(), 0, "parquet footer")
+    })
 }
 
 /// The row positions that came along as column number `column`, if they did.
@@ -405,7 +536,7 @@ fn row_numbers(batch: &RecordBatch, column: usize) -> Option<UInt64Array> {
 }
 
 /// Rows of a group as parquet's selection, which counts from the group's first row.
-fn selection(rows: &RowRanges, group: &Range<u64>) -> RowSelection {
+pub(super) fn selection(rows: &RowRanges, group: &Range<u64>) -> RowSelection {
     let relative =
         |position: u64| usize::try_from(position.saturating_sub(group.start)).unwrap_or(usize::MAX);
     let ranges = rows.as_slice().iter().map(|range| relative(range.start)..relative(range.end));

@@ -82,7 +82,7 @@ fn check_pages(
     rows: &Range<u64>,
     report: &mut VerifyReport,
 ) {
-    let chunks = SourceChunks::new(Arc::clone(&file.source), ranges.iter().cloned());
+    let chunks = SourceChunks::new(Arc::clone(&file.source), ranges.iter().cloned(), &file.limits);
     for (column, range) in group.columns().iter().zip(ranges) {
         let mut values = 0i64;
         let mut is_damaged = false;
