@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
     Absence, BatchReader, Dataset, DatasetRef, Finding, Limits, Partition, Predicate, Progress, Result, Scan,
@@ -25,6 +25,16 @@ impl WidenedDataset {
         let narrow = inner.schema();
         let schema = widen::schema(&narrow);
         if Arc::ptr_eq(&schema, &narrow) { inner } else { Arc::new(Self { inner, schema }) }
+    }
+
+    /// Whether a predicate means the same of the narrow values. Of halves it does not: what is written beside them would be rounded to
+    /// a half first, and the order of their bits has two zeros.
+    fn can_pass_on(&self, predicate: &Predicate) -> bool {
+        let narrow = self.inner.schema();
+        let is_half = |name: &str| {
+            narrow.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Float16)
+        };
+        predicate.bind(&narrow).is_ok() && !predicate.columns().into_iter().any(is_half)
     }
 
     /// Bounds in the types of the columns; those that cannot be told in them are not known.
@@ -70,9 +80,10 @@ impl Dataset for WidenedDataset {
 
     fn splits_for(&self, predicate: &Predicate) -> Result<Vec<usize>> {
         predicate.bind(&self.schema)?;
-        match predicate.bind(&self.inner.schema()) {
-            Ok(_) => self.inner.splits_for(predicate),
-            Err(_) => Ok((0..self.splits()?.len()).collect()),
+        if self.can_pass_on(predicate) {
+            self.inner.splits_for(predicate)
+        } else {
+            Ok((0..self.splits()?.len()).collect())
         }
     }
 
@@ -84,9 +95,9 @@ impl Dataset for WidenedDataset {
         Scan::new(self)
     }
 
-    /// The predicate is the inner dataset's, where it can compare values of the narrow type: that means the same.
+    /// The predicate is the inner dataset's, where it means the same of the narrow values.
     fn read(&self, request: &ScanRequest) -> Result<BatchReader> {
-        if request.predicate.as_ref().is_some_and(|predicate| predicate.bind(&self.inner.schema()).is_err()) {
+        if request.predicate.as_ref().is_some_and(|predicate| !self.can_pass_on(predicate)) {
             return AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?.read(request);
         }
         let output = request.output_schema(&self.schema)?;
