@@ -30,7 +30,7 @@ use crate::functions;
 use crate::irregular;
 use crate::memory::Memory;
 use crate::open::{Opener, TableCache, path_of_address};
-use crate::parquet_damage::{panicked, with_place, without_panics};
+use crate::parquet_damage::{damage_in_files, panicked, with_place, without_panics};
 use crate::partition_text;
 use crate::rules;
 use crate::table::PilasterTable;
@@ -190,12 +190,17 @@ impl SqlContext {
     pub async fn execute(&self, mut statement: Statement) -> Result<SendableRecordBatchStream> {
         irregular::check_statement(&statement)?;
         rules::digits::keep_in_statement(&mut statement);
+        let named = self.paths_in(&statement);
         let started = async {
             let plan = self.context.state().statement_to_plan(statement).await.map_err(from_datafusion)?;
             self.start(plan).await
         };
         let started = AssertUnwindSafe(started).catch_unwind().await;
-        started.unwrap_or_else(|panic| Err(from_datafusion(panicked(panic.as_ref()))))
+        started.unwrap_or_else(|panic| {
+            // DataFusion's reader of Parquet panics over some damaged footers.
+            let damage = on_wide_stack(|| damage_in_files(&named.unwrap_or_default()))?;
+            Err(damage.unwrap_or_else(|| from_datafusion(panicked(panic.as_ref()))))
+        })
     }
 
     async fn start(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
