@@ -271,23 +271,25 @@ class Queries:
         return Query([text for text, _ in made], where=self.conditions(), inexact=inexact)
 
     def grouped(self):
-        column = self.pick(lambda c: not c.has_negative_zero())
+        random = self.random
+        whole = [c for c in self.table.columns if c.is_nested()]
+        column = random.choice(whole) if whole and random.random() < 0.15 else self.pick(lambda c: not c.has_negative_zero())
         query = self.totals()
         if column is None:
             return query
         query.select.append(f"{column.name} AS g")
-        having = self.random.choice(["", "", " HAVING count(*) > 1", " HAVING count(*) = 1"])
+        having = random.choice(["", "", " HAVING count(*) > 1", " HAVING count(*) = 1"])
         by = column.name
         second = self.pick(lambda c: not c.has_negative_zero() and c is not column)
-        if second is not None and self.random.random() < 0.35:
+        if second is not None and random.random() < 0.35:
             query.select.append(f"{second.name} AS h")
             both = f"{column.name}, {second.name}"
-            by = self.random.choice([both, both, f"ROLLUP ({both})", f"CUBE ({both})", f"GROUPING SETS (({column.name}), ({second.name}))"])
+            by = random.choice([both, both, f"ROLLUP ({both})", f"CUBE ({both})", f"GROUPING SETS (({column.name}), ({second.name}))"])
         query.tail, query.can_shrink = f" GROUP BY {by}{having}", False
         return query
 
     def distinct(self):
-        columns = [c for c in self.table.scalars if not c.has_negative_zero()]
+        columns = [c for c in (*self.table.scalars, *self.table.columns) if not c.has_negative_zero()]
         columns = self.random.sample(columns, min(len(columns), self.random.randint(1, 3)))
         if not columns:
             return self.plain()
@@ -373,6 +375,14 @@ class Queries:
         v = tame(self.random, column)
         return f"CAST({quoted(time_text(v))} AS TIMESTAMP(6))" if column.kind == "timestamp" else literal(column, v) if column.kind == "int64" else "NULL"
 
+    def unnested(self):
+        """What is in lists, row by row."""
+        lists = [c for c in self.table.columns if c.kind in nested.LISTS]
+        if not lists:
+            return self.plain()
+        column = self.random.choice(lists)
+        return Query([f"{self.pick().name} AS x0", f"unnest({column.name}) AS x1"], where=self.conditions(), can_shrink=False)
+
     def combined(self):
         column = self.pick(lambda c: not c.has_negative_zero())
         if column is None:
@@ -451,7 +461,7 @@ class Queries:
 
     def next(self):
         make = self.random.choices(
-            [self.plain, self.totals, self.grouped, self.distinct, self.joined, self.crossed, self.window, self.combined, self.expressions],
-            [27, 19, 12, 6, 10, 7, 8, 5, 14],
+            [self.plain, self.totals, self.grouped, self.distinct, self.joined, self.crossed, self.window, self.combined, self.expressions, self.unnested],
+            [27, 19, 12, 6, 10, 7, 8, 5, 14, 3],
         )[0]
         return make()
