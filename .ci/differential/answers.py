@@ -7,6 +7,8 @@ import pyarrow
 import pyarrow.compute
 from pyarrow import types
 
+from . import ordered_text
+
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 # Only for columns that a division, an average or a function of real numbers made; all others must be equal.
 RELATIVE = 1e-9
@@ -19,8 +21,10 @@ def cells(column):
         return cells(column.cast(kind.value_type))
     if types.is_timestamp(kind):
         return scaled(column.cast(pyarrow.int64()), NANOSECONDS[kind.unit])
-    if types.is_date32(kind):
-        return column.cast(pyarrow.int32()).to_pylist()
+    if types.is_date(kind):
+        return column.cast(pyarrow.date32()).cast(pyarrow.int32()).to_pylist()
+    if types.is_string(kind) or types.is_string_view(kind) or types.is_large_string(kind):
+        return [ordered_text.value_of(text) for text in column.to_pylist()]
     if types.is_time32(kind):
         return scaled(column.cast(pyarrow.int32()), NANOSECONDS[kind.unit])
     if types.is_time64(kind):

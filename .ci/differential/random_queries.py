@@ -24,19 +24,19 @@ Where the two dialects differ by design, queries say what they mean:
 | casts of texts to numbers that are not whole | `1e2` and `1.5` are integers in DuckDB |
 | TIMESTAMP | microseconds in DuckDB, nanoseconds in DataFusion; `TIMESTAMP(6)` is the former in both |
 | FILTER of first_value and last_value | DataFusion subtracts from no rows, which ends builds that check for it |
-| windows ordered by times of a day | refused by DataFusion |
+| CAST of dates that are stored as milliseconds to text | DataFusion writes the time of the day too |
+| `IS DISTINCT FROM TIME '…'` | refused by DataFusion inside NOT, beside other units than nanoseconds; texts are times there |
 | bits of unsigned integers of 64 bits | LARGEINT of Doris is a decimal here |
-| `TIME` and its text beside microseconds | refused by DataFusion, which counts nanoseconds; texts alone are times there |
 | `week` before the year 1 | DuckDB counts years without the year 0 |
 """
 
-import math
 from dataclasses import dataclass, field
 from decimal import Decimal
-import datetime
 import re
 
-from .random_tables import DAY, FIRST_DAY, INTEGERS, LAST_DAY, SECOND, tame, value
+from . import nested, ordered_text
+from .query_text import date_text, literal, quoted, time_text
+from .random_tables import INTEGERS, LAST_DAY, tame, value
 
 COMPARISONS = ["=", "<>", "<", "<=", ">", ">="]
 
@@ -68,56 +68,6 @@ class Query:
                 yield Query(self.select[:at] + self.select[at + 1 :], self.source, self.where, self.tail, self.is_ordered, self.inexact, self.distinct)
 
 
-def for_engine(text, tables, is_duck):
-    """Names tables, and writes bytes as the engine wants them: \u0001hex\u0002 in the text."""
-    for placeholder, name in tables.items():
-        text = text.replace(placeholder, name)
-    if is_duck:
-        # As aggregates they have other names there.
-        text = re.sub(r"\b(first|last)_value\((\w+ ORDER BY)", r"\1(\2", text)
-        escape = lambda m: "'" + "".join(f"\\x{m[1][i:i + 2]}" for i in range(0, len(m[1]), 2)) + "'::BLOB"
-        return re.sub("\u0001([0-9A-F]*)\u0002", escape, text)
-    return re.sub("\u0001([0-9A-F]*)\u0002", r"X'\1'", text)
-
-
-def quoted(text):
-    return "'" + text.replace("'", "''") + "'"
-
-
-def date_text(days):
-    return datetime.date.fromordinal(days + DAY).isoformat()
-
-
-def time_text(micros):
-    days, rest = divmod(micros, 86400 * SECOND)
-    seconds, micros = divmod(rest, SECOND)
-    text = f"{date_text(days)} {seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{text}.{micros:06}" if micros else text
-
-
-def literal(column, v):
-    kind = column.kind
-    if kind == "bool":
-        return "TRUE" if v else "FALSE"
-    if kind in INTEGERS:
-        return str(v)
-    if kind == "decimal":
-        return f"{v:f}"
-    if kind in ("float32", "float64"):
-        name = "REAL" if kind == "float32" else "DOUBLE"
-        text = "NaN" if math.isnan(v) else ("Infinity" if v > 0 else "-Infinity") if math.isinf(v) else repr(v)
-        return f"CAST('{text}' AS {name})"
-    if kind in ("string", "dictionary"):
-        return quoted(v)
-    if kind == "binary":
-        return f"\u0001{v.hex().upper()}\u0002"
-    if kind == "date":
-        return f"DATE '{date_text(v)}'"
-    if kind == "time":
-        return quoted(time_text(v)[11:])
-    return quoted(time_text(v))
-
-
 class Queries:
     """Queries over a table T (and U), drawn from its values."""
 
@@ -126,7 +76,7 @@ class Queries:
 
     def pick(self, *tests, table=None):
         """A column with which anything can be done."""
-        columns = [c for c in (table or self.table).columns if not c.is_nested() and all(test(c) for test in tests)]
+        columns = [c for c in (table or self.table).scalars if all(test(c) for test in tests)]
         return self.random.choice(columns) if columns else None
 
     def operand(self, column):
@@ -143,6 +93,8 @@ class Queries:
             return random.choice(["12345", "-1", "0"])
         if column.kind == "date" and chance > 0.6:
             return quoted(date_text(v))
+        if column.kind == "time" and chance > 0.5:
+            return f"TIME {literal(column, v)}"
         if column.is_time() and chance > 0.9:
             return "'2019-06-01 00:00:00'"
         return literal(column, v)
@@ -175,18 +127,16 @@ class Queries:
             return f"({joined}) IS {random.choice(['TRUE', 'NOT TRUE', 'FALSE', 'NOT FALSE'])}" if random.random() < 0.2 else joined
         shape = random.random()
         no = random.choice(["", "", "NOT "])
-        nested = [c for c in (table or self.table).columns if c.is_nested()]
-        if nested and random.random() < 0.1:
-            return self.part_of(random.choice(nested), alias, no)
+        whole = [c for c in (table or self.table).columns if c.is_nested()]
+        if whole and random.random() < 0.1:
+            return self.of_nested(random.choice(whole), alias, no)
         column = self.pick(table=table)
-        if column is None:
-            return f"{alias}{nested[0].name} IS {no}NULL"
         name, kind = alias + column.name, column.kind
         if shape < 0.08:
             return f"{name} IS {no}NULL"
         if shape < 0.13:
-            return f"{name} IS {no}DISTINCT FROM {self.operand(column)}"
-        if kind in ("string", "dictionary") and shape < 0.45:
+            return f"{name} IS {no}DISTINCT FROM {self.operand(column).removeprefix('TIME ')}"
+        if column.is_text() and shape < 0.45:
             return f"{name} {no}{random.choice(['LIKE', 'LIKE', 'LIKE', 'ILIKE'])} {self.pattern(column)}"
         if kind == "bool":
             return random.choice([f"{no}{name}", f"{name} = {self.operand(column)}", f"{name} IS {no}TRUE", f"{name} IS {no}FALSE"])
@@ -204,23 +154,20 @@ class Queries:
             return f"{name} {random.choice(COMPARISONS)} {alias}{twin.name}"
         return self.computed(column, name)
 
-    def part_of(self, column, alias, no):
-        """A condition on a list or struct."""
+    def of_nested(self, column, alias, no):
+        """A condition on a whole list, map or struct."""
         random, name = self.random, alias + column.name
-        if random.random() < 0.3:
-            return f"{name} IS {no}NULL"
-        known = [v for v in column.values if v] or [[0] if column.kind == "list" else {"a": 0, "b": "a"}]
-        if column.kind == "list":
-            part, of = f"{name}[{random.choice([1, 1, 2, 3])}]", [v for v in random.choice(known) if v is not None] or [0]
-            return f"{part} {random.choice(COMPARISONS)} {random.choice(of)}"
-        field_, other = random.choice([("a", 0), ("b", "a")])
-        found = random.choice(known)[field_]
-        found = other if found is None else found
-        return f"{name}['{field_}'] {random.choice(COMPARISONS)} {quoted(found) if field_ == 'b' else found}"
+        if column.kind == "list" and random.random() < 0.3:
+            return f"{no}array_has({name}, {random.randrange(5)})"
+        if column.kind in nested.LISTS and random.random() < 0.4:
+            return f"array_length({name}) {random.choice(COMPARISONS)} {random.randrange(1, 4)}"
+        if column.kind in nested.MAPS and random.random() < 0.5:
+            return f"cardinality({name}) {random.choice(COMPARISONS)} {random.randrange(4)}"
+        return f"{name} IS {no}NULL"
 
     def computed(self, column, name):
         random, kind = self.random, column.kind
-        if kind in ("string", "dictionary"):
+        if column.is_text():
             return random.choice([
                 f"length({name}) {random.choice(COMPARISONS)} {random.randrange(5)}",
                 f"upper({name}) = {quoted(random.choice(['A', 'ABC', 'AB', '']))}",
@@ -266,11 +213,11 @@ class Queries:
         shapes = [f"count({name})", f"min({name})", f"max({name})"]
         if kind in ("bool",):
             shapes = [f"count({name})", f"bool_and({name})", f"bool_or({name})"]
-        if kind == "binary":
+        if column.is_binary():
             shapes = [f"count({name})"]
         if not column.has_negative_zero():
             shapes.append(f"count(DISTINCT {name})")
-        if self.has_id() and kind != "binary":
+        if self.has_id() and not column.is_binary():
             shapes.append(f"{random.choice(['first_value', 'last_value'])}({name} ORDER BY id)")
         if self.has_id() and column.is_text():
             shapes.append(f"string_agg({name}, '/' ORDER BY id)")
@@ -309,7 +256,7 @@ class Queries:
     def limited(self, query):
         random = self.random
         order = []
-        column = self.pick(lambda c: not c.has_negative_zero() and c.kind != "binary")
+        column = self.pick(lambda c: not c.has_negative_zero() and not c.is_binary())
         if column and random.random() < 0.6:
             order = [f"{column.name} {random.choice(['ASC', 'DESC'])} NULLS {random.choice(['FIRST', 'LAST'])}"]
         order.append(f"id {random.choice(['ASC', 'DESC'])}")
@@ -324,23 +271,25 @@ class Queries:
         return Query([text for text, _ in made], where=self.conditions(), inexact=inexact)
 
     def grouped(self):
-        column = self.pick(lambda c: not c.has_negative_zero())
+        random = self.random
+        whole = [c for c in self.table.columns if c.is_nested()]
+        column = random.choice(whole) if whole and random.random() < 0.15 else self.pick(lambda c: not c.has_negative_zero())
         query = self.totals()
         if column is None:
             return query
         query.select.append(f"{column.name} AS g")
-        having = self.random.choice(["", "", " HAVING count(*) > 1", " HAVING count(*) = 1"])
+        having = random.choice(["", "", " HAVING count(*) > 1", " HAVING count(*) = 1"])
         by = column.name
         second = self.pick(lambda c: not c.has_negative_zero() and c is not column)
-        if second is not None and self.random.random() < 0.35:
+        if second is not None and random.random() < 0.35:
             query.select.append(f"{second.name} AS h")
             both = f"{column.name}, {second.name}"
-            by = self.random.choice([both, both, f"ROLLUP ({both})", f"CUBE ({both})", f"GROUPING SETS (({column.name}), ({second.name}))"])
+            by = random.choice([both, both, f"ROLLUP ({both})", f"CUBE ({both})", f"GROUPING SETS (({column.name}), ({second.name}))"])
         query.tail, query.can_shrink = f" GROUP BY {by}{having}", False
         return query
 
     def distinct(self):
-        columns = [c for c in self.table.columns if not c.has_negative_zero() and not c.is_nested()]
+        columns = [c for c in (*self.table.scalars, *self.table.columns) if not c.has_negative_zero()]
         columns = self.random.sample(columns, min(len(columns), self.random.randint(1, 3)))
         if not columns:
             return self.plain()
@@ -385,7 +334,7 @@ class Queries:
             kind = random.choice(["JOIN", "LEFT JOIN", "FULL JOIN"])
             on = f"a.{mine.name} {random.choice(COMPARISONS)} b.{twin.name}"
             return Query([f"a.{mine.name} AS x0", "b.id AS x1", "a.id AS x2"], f"{few[0]} {kind} {few[1]} ON {on}")
-        if shape < 0.55 and mine.kind not in ("binary", "bool"):
+        if shape < 0.55 and not mine.is_binary() and mine.kind != "bool":
             best = random.choice(["min", "max"])
             inner = Query([f"{best}({mine.name})"], where=self.conditions())
             return Query(["id AS x0", f"{mine.name} AS x1"], where=[f"{mine.name} {random.choice(COMPARISONS)} ({inner.text()})", *self.conditions()])
@@ -411,10 +360,10 @@ class Queries:
                  f"first_value({mine.name}) OVER ({partition}{order})", f"last_value({mine.name}) OVER ({partition}{order})",
                  f"ntile(4) OVER ({partition}{order})", f"lag({mine.name}, 3, {self.default(mine)}) OVER ({partition}{order})",
                  f"nth_value({mine.name}, 2) OVER ({partition}{order} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"]
-        if mine.kind not in ("binary", "bool") and not mine.has_negative_zero():
+        if not mine.is_binary() and mine.kind != "bool" and not mine.has_negative_zero():
             frame = random.choice(["ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING", "RANGE BETWEEN 3 PRECEDING AND CURRENT ROW", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"])
             calls += [f"{random.choice(['min', 'max', 'count'])}({mine.name}) OVER ({partition}{order} {frame})"]
-        ranked = self.pick(lambda c: not c.has_negative_zero() and c.kind not in ("binary", "time"))
+        ranked = self.pick(lambda c: not c.has_negative_zero() and not c.is_binary())
         calls += [f"{random.choice(['rank', 'dense_rank'])}() OVER ({partition}ORDER BY {ranked.name} NULLS LAST)"]
         summed = self.pick(lambda c: c.is_tame and (c.is_float() or c.kind in INTEGERS or c.kind == "decimal"))
         if summed:
@@ -425,6 +374,14 @@ class Queries:
         """A value of the column's own type."""
         v = tame(self.random, column)
         return f"CAST({quoted(time_text(v))} AS TIMESTAMP(6))" if column.kind == "timestamp" else literal(column, v) if column.kind == "int64" else "NULL"
+
+    def unnested(self):
+        """What is in lists, row by row."""
+        lists = [c for c in self.table.columns if c.kind in nested.LISTS]
+        if not lists:
+            return self.plain()
+        column = self.random.choice(lists)
+        return Query([f"{self.pick().name} AS x0", f"unnest({column.name}) AS x1"], where=self.conditions(), can_shrink=False)
 
     def combined(self):
         column = self.pick(lambda c: not c.has_negative_zero())
@@ -440,18 +397,20 @@ class Queries:
         random, made, inexact = self.random, [], []
         for at in range(random.randint(1, 3)):
             column = self.random.choice(self.table.columns)
-            if column.is_nested():
-                part = column.name + random.choice(["", "[1]", "[2]"] if column.kind == "list" else ["", "['a']", "['b']"])
-                made.append(f"{part} AS x{at}")
+            if column.is_nested() and random.random() < 0.5:
+                made.append(f"{self.nested_expression(column)} AS x{at}")
                 continue
+            if column.is_nested():
+                column = random.choice(list(column.parts()))
             name, kind = column.name, column.kind
             shapes = [f"{name} IS NULL", f"coalesce({name}, {self.operand(column) if kind not in INTEGERS and kind not in ('decimal', 'date', 'time') and not column.is_time() else literal(column, value(random, column))})",
                       f"CASE WHEN {self.condition(1)} THEN {name} END"]
-            if column.is_time() or kind in ("binary", "time") or column.scale == 38:
+            if column.is_time() or column.is_binary() or kind in ("time", *ordered_text.KINDS) or column.scale == 38:
                 shapes = shapes[::2]
             twin = self.pick(lambda c: c.kind == kind and c.scale == column.scale and c.precision == column.precision)
-            if not column.has_negative_zero() and not twin.has_negative_zero() and kind not in ("binary", "bool"):
-                shapes += [f"{random.choice(['greatest', 'least', 'nullif', 'coalesce'])}({name}, {twin.name})"]
+            if not column.has_negative_zero() and not twin.has_negative_zero() and not column.is_binary() and kind != "bool":
+                of_two = ["nullif", "coalesce"] if column.is_address() else ["greatest", "least", "nullif", "coalesce"]
+                shapes += [f"{random.choice(of_two)}({name}, {twin.name})"]
             if kind in INTEGERS:
                 shapes += [f"TRY_CAST({name} AS {random.choice(['TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'BOOLEAN'])})",
                            f"CAST({name} AS {random.choice(['SMALLINT', 'INTEGER', 'BIGINT'])})", f"TRY_CAST({name} AS DECIMAL(9,2))",
@@ -483,15 +442,26 @@ class Queries:
             if column.is_text():
                 shapes += [f"length({name})", f"{name} || '!'", f"substr({name}, 2, 3)", f"replace({name}, 'a', 'bb')", f"trim({name})"]
             if kind == "date":
-                shapes += [f"extract(YEAR FROM {name})", f"extract(MONTH FROM {name})", f"CAST({name} AS VARCHAR)"]
+                shapes += [f"extract(YEAR FROM {name})", f"extract(MONTH FROM {name})"]
+                if not column.in_milliseconds:
+                    shapes.append(f"CAST({name} AS VARCHAR)")
             if column.is_float() and column.is_tame:
                 shapes += [f"{name} * 2 + 1", f"abs({name})"]
             made.append(f"{random.choice(shapes)} AS x{at}")
         return Query(made, where=self.conditions(), inexact=tuple(inexact))
 
+    def nested_expression(self, column):
+        random, name = self.random, column.name
+        shapes = [name, f"CASE WHEN {self.condition(1)} THEN {name} END"]
+        if column.kind in nested.LISTS:
+            shapes += [f"array_length({name})", f"{name}[2]"]
+        if column.kind in nested.MAPS:
+            shapes += [f"cardinality({name})", f"map_keys({name})", f"map_values({name})"]
+        return random.choice(shapes)
+
     def next(self):
         make = self.random.choices(
-            [self.plain, self.totals, self.grouped, self.distinct, self.joined, self.crossed, self.window, self.combined, self.expressions],
-            [27, 19, 12, 6, 10, 7, 8, 5, 14],
+            [self.plain, self.totals, self.grouped, self.distinct, self.joined, self.crossed, self.window, self.combined, self.expressions, self.unnested],
+            [27, 19, 12, 6, 10, 7, 8, 5, 14, 3],
         )[0]
         return make()

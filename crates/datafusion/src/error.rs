@@ -10,7 +10,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use pilaster_core::{Error, ErrorKind};
 
-use crate::parquet_damage::panic_of_task;
+use crate::parquet_damage::panic_in;
 use crate::rules::depth::TOO_DEEP;
 
 /// Our error as DataFusion carries it.
@@ -126,9 +126,9 @@ fn kind_of(error: &DataFusionError) -> ErrorKind {
             Some(first) => kind_of(first),
             None => ErrorKind::Internal("an error without words".to_string()),
         },
-        // DataFusion's reader of Parquet panics over some damaged files.
-        root => match panic_of_task(error) {
-            Some(found) => unsound_parquet(&found),
+        // Neither the statement nor the data is to blame: damage of Parquet files was looked for before.
+        root => match panic_in(error) {
+            Some(found) => ErrorKind::Internal(format!("DataFusion broke off: {}", one_line(&found))),
             None => ErrorKind::InvalidInput(one_line(&root.message())),
         },
     }
@@ -145,6 +145,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parquet_damage::panicked;
 
     fn own() -> Error {
         Error::corrupt("crc 1", "crc 2").at("a.cfile", 7, "block")
@@ -174,6 +175,16 @@ mod tests {
         let error = from_datafusion(DataFusionError::Shared(Arc::clone(&shared)));
         assert_eq!(error.to_string(), text);
         assert!(error.is_damage());
+    }
+
+    #[test]
+    fn a_panic_is_nobodys_fault_but_the_programs() {
+        let panic = || panicked(&"attempt to subtract\nwith overflow");
+        for error in [panic(), panic().context("while adding"), DataFusionError::Shared(Arc::new(panic()))] {
+            let error = from_datafusion(error);
+            assert!(matches!(error.kind(), ErrorKind::Internal(_)), "{error}");
+            assert!(error.to_string().ends_with("DataFusion broke off: attempt to subtract with overflow"));
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! Damage in Parquet files, which DataFusion reads itself: it says what is wrong, but not where.
+//! Damage in Parquet files, which DataFusion reads itself: it says what is wrong, but not where, and panics over some.
 //!
 //! Where a query fails so, our own reader goes over its files until it meets damage: first the columns that the query gives, then all.
-//! That takes as long as reading them, and is worth it: a name and a byte are what the user needs next.
+//! That takes as long as reading them, and is worth it: a name and a byte are what the user needs next. A panic for which no file is
+//! found to be damaged is a fault of the program.
 
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -14,7 +16,6 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::datasource::physical_plan::ParquetSource;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::DataFusionError;
-use datafusion::parquet::errors::ParquetError;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use futures::StreamExt;
@@ -24,7 +25,19 @@ use tokio::task::JoinError;
 
 use crate::error::{root_cause, to_datafusion};
 
-/// The same rows; if who makes them panics, which DataFusion's reader does over some damaged files, an error.
+/// A panic of DataFusion, in its words. It becomes [`pilaster_core::ErrorKind::Internal`] unless damage is found in a file.
+#[derive(Debug)]
+pub(crate) struct EnginePanic(String);
+
+impl fmt::Display for EnginePanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for EnginePanic {}
+
+/// The same rows; if who makes them panics, an error.
 pub(crate) fn without_panics(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = stream.schema();
     let caught = AssertUnwindSafe(stream).catch_unwind();
@@ -32,22 +45,33 @@ pub(crate) fn without_panics(stream: SendableRecordBatchStream) -> SendableRecor
     Box::pin(RecordBatchStreamAdapter::new(schema, rows))
 }
 
-/// What a panic of DataFusion's reader says as an error.
+/// What a panic says as an error.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> DataFusionError {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    DataFusionError::from(ParquetError::General(text.unwrap_or_else(|| "damage".to_string())))
+    DataFusionError::External(Box::new(EnginePanic(text.unwrap_or_else(|| NO_WORDS.to_string()))))
 }
 
-/// What the panic of a task that DataFusion started says: it has become an error already, in words of its own.
-pub(crate) fn panic_of_task(error: &DataFusionError) -> Option<String> {
+const NO_WORDS: &str = "a panic without words";
+
+/// What the panic inside an error says: ours, or that of a task that DataFusion started, of which it made an error already.
+pub(crate) fn panic_in(error: &DataFusionError) -> Option<String> {
     let mut next: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = next {
+        if let Some(panic) = error.downcast_ref::<EnginePanic>() {
+            return Some(panic.to_string());
+        }
+        // The source of an external error is the source of what it carries, not the carried error itself.
+        if let Some(DataFusionError::External(carried)) = error.downcast_ref::<DataFusionError>()
+            && let Some(panic) = carried.downcast_ref::<EnginePanic>()
+        {
+            return Some(panic.to_string());
+        }
         let shared = error.downcast_ref::<Arc<JoinError>>().map(AsRef::as_ref);
         if let Some(task) = shared.or_else(|| error.downcast_ref::<JoinError>()) {
             let text = task.to_string();
             let words = text.split_once("panicked with message ").map(|(_, words)| words.trim_matches('"'));
-            return task.is_panic().then(|| words.unwrap_or("damage").to_string());
+            return task.is_panic().then(|| words.unwrap_or(NO_WORDS).to_string());
         }
         next = match error.downcast_ref::<Arc<DataFusionError>>() {
             Some(shared) => Some(shared.as_ref()),
@@ -67,7 +91,7 @@ pub(crate) fn with_place(
         let plan = Arc::clone(&plan);
         async move {
             match batch {
-                Err(error) if is_parquet_damage(&error) => {
+                Err(error) if may_be_parquet_damage(&error) => {
                     let found = tokio::task::spawn_blocking(move || first_damage(plan.as_ref()));
                     Err(found.await.ok().flatten().map_or(error, to_datafusion))
                 }
@@ -78,12 +102,12 @@ pub(crate) fn with_place(
     Box::pin(RecordBatchStreamAdapter::new(schema, placed))
 }
 
-fn is_parquet_damage(error: &DataFusionError) -> bool {
+fn may_be_parquet_damage(error: &DataFusionError) -> bool {
     root_cause(error).is_none()
         && match error.find_root() {
             DataFusionError::ParquetError(_) => true,
             DataFusionError::ArrowError(error, _) => matches!(error.as_ref(), ArrowError::ParquetError(_)),
-            _ => panic_of_task(error).is_some(),
+            _ => panic_in(error).is_some(),
         }
 }
 
@@ -108,6 +132,11 @@ fn collect_scans(plan: &dyn ExecutionPlan, scans: &mut Vec<(SchemaRef, BTreeSet<
         scans.push((plan.schema(), files.collect()));
     }
     plan.children().into_iter().for_each(|child| collect_scans(child.as_ref(), scans));
+}
+
+/// What our own reader meets in the Parquet files that a statement names, if that is damage.
+pub(crate) fn damage_in_files(paths: &[String]) -> Option<Error> {
+    paths.iter().filter(|path| path.ends_with(".parquet")).find_map(|path| damage_in(path, |_| true))
 }
 
 fn damage_in(file: &str, is_wanted: impl Fn(&str) -> bool) -> Option<Error> {

@@ -30,7 +30,7 @@ use crate::functions;
 use crate::irregular;
 use crate::memory::Memory;
 use crate::open::{Opener, TableCache, path_of_address};
-use crate::parquet_damage::{panicked, with_place, without_panics};
+use crate::parquet_damage::{damage_in_files, panicked, with_place, without_panics};
 use crate::partition_text;
 use crate::rules;
 use crate::table::PilasterTable;
@@ -107,6 +107,8 @@ impl SqlContext {
             // It takes what several readers of Parquet have seen of `max(a)` for the bounds of `min(b)`, and leaves out the rows that
             // are neither: https://github.com/apache/datafusion/issues/25147.
             .set_bool("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", false)
+            // It forgets the names of what it took out of lists in the conditions of joins, and the query fails.
+            .set_bool("datafusion.optimizer.enable_leaf_expression_pushdown", false)
             // Plans differ in whether they know that a column holds no null; queries with two aggregates of one FILTER fail over it.
             .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true);
         if let Some(threads) = options.threads {
@@ -188,12 +190,17 @@ impl SqlContext {
     pub async fn execute(&self, mut statement: Statement) -> Result<SendableRecordBatchStream> {
         irregular::check_statement(&statement)?;
         rules::digits::keep_in_statement(&mut statement);
+        let named = self.paths_in(&statement);
         let started = async {
             let plan = self.context.state().statement_to_plan(statement).await.map_err(from_datafusion)?;
             self.start(plan).await
         };
         let started = AssertUnwindSafe(started).catch_unwind().await;
-        started.unwrap_or_else(|panic| Err(from_datafusion(panicked(panic.as_ref()))))
+        started.unwrap_or_else(|panic| {
+            // DataFusion's reader of Parquet panics over some damaged footers.
+            let damage = on_wide_stack(|| damage_in_files(&named.unwrap_or_default()))?;
+            Err(damage.unwrap_or_else(|| from_datafusion(panicked(panic.as_ref()))))
+        })
     }
 
     async fn start(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {

@@ -14,12 +14,12 @@ mod common;
 use std::sync::Arc;
 
 use common::Table;
+use common::sql::{self, answer};
 use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use pilaster_core::DatasetRef;
 use pilaster_core::order::Order;
-use pilaster_core::{DatasetRef, Result};
-use pilaster_datafusion::{RowFilter, SqlOptions, SqlSession};
+use pilaster_datafusion::{RowFilter, SqlSession};
 
 fn table() -> DatasetRef {
     let four = [
@@ -46,27 +46,8 @@ fn table() -> DatasetRef {
     Arc::new(Table::new("t", RecordBatch::try_new(Arc::new(schema), columns).unwrap(), 2))
 }
 
-fn answer(session: &SqlSession, sql: &str) -> Result<String> {
-    let mut rows = Vec::new();
-    for batch in session.sql(sql)? {
-        let batch = batch.map_err(pilaster_core::Error::from)?;
-        let options = FormatOptions::default().with_null("NULL");
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).unwrap())
-            .collect();
-        rows.extend((0..batch.num_rows()).map(|row| {
-            columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join(" ")
-        }));
-    }
-    Ok(rows.join(", "))
-}
-
 fn session() -> SqlSession {
-    let session = SqlSession::new(SqlOptions::default().with_threads(2)).unwrap();
-    session.register("t", table()).unwrap();
-    session
+    sql::session(vec![("t", table())])
 }
 
 #[test]

@@ -14,16 +14,17 @@ mod common;
 use std::sync::Arc;
 
 use common::Table;
+use common::sql::{answer, session};
 use datafusion::arrow::array::{
-    Array, ArrayRef, Date32Array, Decimal128Array, Decimal256Array, Float64Array, Int8Array, Int32Array,
-    Int64Array, ListArray, RecordBatch, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    ArrayRef, ArrowPrimitiveType, Date32Array, Decimal128Array, Decimal256Array, Float16Array, Float64Array,
+    Int8Array, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, UInt64Array,
 };
-use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
-use datafusion::arrow::datatypes::{DataType, Field, Fields, i256};
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use pilaster_core::{DatasetRef, Result};
-use pilaster_datafusion::{RowFilter, SqlOptions, SqlSession};
+use datafusion::arrow::datatypes::{Float16Type, i256};
+use datafusion::arrow::ipc::writer::FileWriter;
+use datafusion::parquet::arrow::ArrowWriter;
+use pilaster_core::DatasetRef;
+use pilaster_datafusion::RowFilter;
 
 fn decimals(values: &[i128], precision: u8, scale: i8) -> ArrayRef {
     Arc::new(Decimal128Array::from(values.to_vec()).with_precision_and_scale(precision, scale).unwrap())
@@ -47,32 +48,6 @@ fn prices() -> DatasetRef {
         ("f", Arc::new(Float64Array::from(vec![99999.99, 1e300, 0.1, 1e-300]))),
         ("n", Arc::new(Int64Array::from(vec![9_007_199_254_740_993, 5, 6, 7]))),
     ])
-}
-
-/// The rows of an answer, each with its values separated by spaces.
-fn answer(session: &SqlSession, sql: &str) -> Result<String> {
-    let mut rows = Vec::new();
-    for batch in session.sql(sql)? {
-        let batch = batch.map_err(pilaster_core::Error::from)?;
-        let options = FormatOptions::default().with_null("NULL");
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).unwrap())
-            .collect();
-        rows.extend((0..batch.num_rows()).map(|row| {
-            columns.iter().map(|column| column.value(row).to_string()).collect::<Vec<_>>().join(" ")
-        }));
-    }
-    Ok(rows.join(", "))
-}
-
-fn session(tables: Vec<(&str, DatasetRef)>) -> SqlSession {
-    let session = SqlSession::new(SqlOptions::default().with_threads(2)).unwrap();
-    for (name, dataset) in tables {
-        session.register(name, dataset).unwrap();
-    }
-    session
 }
 
 #[test]
@@ -472,32 +447,103 @@ fn aggregates_of_one_filter_are_computed_together() {
     assert_eq!(answer(&session, sql).unwrap(), "1 true");
 }
 
-/// Arrow does not say what the columns of a struct hold where it is null; DataFusion takes them as they are.
+/// The sums of groups of equal values may not fit where the sum of all does.
 #[test]
-fn columns_of_a_struct_that_is_null_are_null() {
-    let numbers: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(-7), None, Some(4)]));
-    let inner = Fields::from(vec![Field::new("n", DataType::Int32, true)]);
-    let inner_nulls = NullBuffer::from(vec![true, true, true, false]);
-    let inner: ArrayRef = Arc::new(StructArray::new(inner, vec![Arc::clone(&numbers)], Some(inner_nulls)));
-    let fields = Fields::from(vec![
-        Field::new("a", DataType::Int32, true),
-        Field::new("s", inner.data_type().clone(), true),
+fn a_sum_beside_a_distinct_one_may_be_large_on_the_way() {
+    let numbers = vec![i64::MAX, i64::MAX, -i64::MAX, -i64::MAX, 3];
+    let groups = vec![0, 0, 0, 0, 1];
+    let dataset = table(vec![
+        ("n", Arc::new(Int64Array::from(numbers)) as ArrayRef),
+        ("g", Arc::new(Int32Array::from(groups)) as ArrayRef),
     ]);
-    let nulls = NullBuffer::from(vec![true, false, true, true]);
-    let structs: ArrayRef = Arc::new(StructArray::new(fields, vec![numbers, inner], Some(nulls)));
-    let item = Arc::new(Field::new_list_field(structs.data_type().clone(), true));
-    let lists = ListArray::new(item, OffsetBuffer::from_lengths([2, 2]), Arc::clone(&structs), None);
-    let dataset = table(vec![("s", structs)]);
-    let filter = RowFilter::parse("s['a'] < 0", &dataset.schema()).unwrap();
-    let found = filter.apply(Arc::clone(&dataset));
-    assert_eq!(found.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 0);
-    let session = session(vec![("t", dataset), ("l", table(vec![("l", Arc::new(lists) as ArrayRef)]))]);
+    let session = session(vec![("t", dataset)]);
     for (sql, expected) in [
-        ("SELECT s['a'], s['s']['n'] FROM t", "1 1, NULL NULL, NULL NULL, 4 NULL"),
-        ("SELECT count(*) FROM t WHERE s['a'] < 0", "0"),
-        ("SELECT sum(s['s']['n']) FROM t", "1"),
-        ("SELECT l[1]['a'], l[2]['a'], l[2]['s']['n'] FROM l", "1 NULL NULL, NULL 4 NULL"),
+        ("SELECT sum(n), sum(DISTINCT n) FROM t", "3 3"),
+        ("SELECT sum(n), count(DISTINCT n), min(n) FROM t", "3 3 -9223372036854775807"),
+        ("SELECT g, sum(n), sum(DISTINCT n) FROM t GROUP BY g ORDER BY g", "0 0 0, 1 3 3"),
     ] {
-        assert_eq!(answer(&session, sql).unwrap(), expected, "{sql}");
+        assert_eq!(answer(&session, sql).unwrap_or_else(|error| error.to_string()), expected, "{sql}");
+    }
+}
+
+/// Nanoseconds hold the years 1678 to 2261 as a whole, and conditions ask for any.
+#[test]
+fn years_of_nanoseconds_are_compared_with_any_year() {
+    let micros = [-9_000_000_000_000_000, 0, 1_600_000_000_000_000, 9_000_000_000_000_000];
+    let nanos = micros.map(|micros| micros * 1000);
+    let dataset = table(vec![
+        ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4])) as ArrayRef),
+        ("n", Arc::new(TimestampNanosecondArray::from(nanos.to_vec())) as ArrayRef),
+        ("u", Arc::new(TimestampMicrosecondArray::from(micros.to_vec())) as ArrayRef),
+    ]);
+    let session = session(vec![("t", Arc::clone(&dataset))]);
+    for column in ["n", "u"] {
+        for (condition, expected) in [
+            ("extract(YEAR FROM %) >= 1", "1, 2, 3, 4"),
+            ("1 <= extract(YEAR FROM %)", "1, 2, 3, 4"),
+            ("extract(YEAR FROM %) <> 9999", "1, 2, 3, 4"),
+            ("extract(YEAR FROM %) NOT IN (1, 1970)", "1, 3, 4"),
+            ("extract(YEAR FROM %) BETWEEN 1 AND 1970", "1, 2"),
+            ("extract(YEAR FROM %) <= 2262", "1, 2, 3, 4"),
+            ("extract(YEAR FROM %) = 2255", "4"),
+            ("extract(YEAR FROM %) > 1677", "1, 2, 3, 4"),
+            ("extract(YEAR FROM %) IS DISTINCT FROM 1", "1, 2, 3, 4"),
+        ] {
+            let condition = condition.replace('%', column);
+            let rows = answer(&session, &format!("SELECT id FROM t WHERE {condition} ORDER BY id"));
+            assert_eq!(rows.unwrap_or_else(|error| error.to_string()), expected, "{condition}");
+            let filtered =
+                RowFilter::parse(&condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
+            let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            assert_eq!(found, expected.split(", ").count(), "-w {condition}");
+        }
+    }
+}
+
+/// They leave as Float32, and what is written beside them is not rounded to a half.
+#[test]
+fn halves_are_compared_as_what_they_leave_as() {
+    type Half = <Float16Type as ArrowPrimitiveType>::Native;
+    let halves = [0.0, -0.0, f32::NAN, -f32::NAN, 0.1, 65504.0].map(Half::from_f32);
+    let columns: [(&str, ArrayRef); 2] = [
+        ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5, 6]))),
+        ("h", Arc::new(Float16Array::from(halves.to_vec()))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let parquet = folder.path().join("h.parquet");
+    let file = std::fs::File::create(&parquet).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let arrow = folder.path().join("h.arrow");
+    let file = std::fs::File::create(&arrow).unwrap();
+    let mut writer = FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let session = session(Vec::new());
+    for path in [parquet, arrow] {
+        let dataset = pilaster::open(path.to_str().unwrap()).unwrap();
+        for (condition, expected) in [
+            ("h = 0", "1, 2"),
+            ("h >= 0", "1, 2, 3, 4, 5, 6"),
+            ("h < 0", ""),
+            ("h IN (0.0, 7, 8, 9, 10)", "1, 2"),
+            ("h = CAST('-0.0' AS REAL)", "1, 2"),
+            ("h = CAST('NaN' AS REAL)", "3, 4"),
+            ("h > 65504", "3, 4"),
+            ("h = CAST('0.1' AS REAL)", ""),
+            ("h < CAST('0.1' AS REAL)", "1, 2, 5"),
+            ("h < 100000", "1, 2, 5, 6"),
+        ] {
+            let sql = format!("SELECT id FROM '{}' WHERE {condition} ORDER BY id", path.display());
+            let rows = answer(&session, &sql).unwrap_or_else(|error| error.to_string());
+            assert_eq!(rows, expected, "{condition} {}", path.display());
+            let filtered =
+                RowFilter::parse(condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
+            let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            let count = expected.split(", ").filter(|id| !id.is_empty()).count();
+            assert_eq!(found, count, "-w {condition} {}", path.display());
+        }
     }
 }

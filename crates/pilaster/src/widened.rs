@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatchIterator;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pilaster_core::describe::{ColumnStatistics, Node, Page};
 use pilaster_core::{
-    Absence, Dataset, DatasetRef, Finding, Limits, Partition, Progress, Result, Scan, ScanPlan, ScanRequest,
-    VerifyDepth, VerifyReport, fitting, widen,
+    Absence, Dataset, DatasetRef, Finding, Limits, Partition, Predicate, Progress, Result, Scan, ScanPlan,
+    ScanRequest, VerifyDepth, VerifyReport, fitting, widen,
 };
 
 use crate::adapted::AdaptedDataset;
@@ -25,6 +25,16 @@ impl WidenedDataset {
         let narrow = inner.schema();
         let schema = widen::schema(&narrow);
         if Arc::ptr_eq(&schema, &narrow) { inner } else { Arc::new(Self { inner, schema }) }
+    }
+
+    /// Whether a predicate means the same of the narrow values. Of halves it does not: what is written beside them would be rounded to
+    /// a half first, and the order of their bits has two zeros.
+    fn can_pass_on(&self, predicate: &Predicate) -> bool {
+        let narrow = self.inner.schema();
+        let is_half = |name: &str| {
+            narrow.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Float16)
+        };
+        predicate.bind(&narrow).is_ok() && !predicate.columns().into_iter().any(is_half)
     }
 
     /// Bounds in the types of the columns; those that cannot be told in them are not known.
@@ -72,9 +82,9 @@ impl Dataset for WidenedDataset {
         Scan::new(self)
     }
 
-    /// The predicate is the inner dataset's, where it can compare values of the narrow type: that means the same.
+    /// The predicate is the inner dataset's, where it means the same of the narrow values.
     fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
-        if request.predicate.as_ref().is_some_and(|predicate| predicate.bind(&self.inner.schema()).is_err()) {
+        if request.predicate.as_ref().is_some_and(|predicate| !self.can_pass_on(predicate)) {
             return AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?.plan(request);
         }
         let output = request.output_schema(&self.schema)?;

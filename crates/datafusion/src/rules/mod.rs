@@ -10,25 +10,32 @@
 //! | [`bounds`] | nor do the files of Parquet prove anything by the bounds of floats |
 //! | [`overflow`] | `+`, `-` and `*` of integers that do not fit are errors |
 //! | [`sums`] | so are sums |
+//! | [`distinct_sums`] | and sums beside `DISTINCT` ones are added up in one step |
 //! | [`addresses`] | addresses are compared as numbers, not as their texts |
 //! | [`patterns`] | `LIKE` knows any escape sign |
 //! | [`truncate`] | `date_trunc` and `date_bin` of any time |
 //! | [`extremes`] | `min` and `max` of floats in groups know infinities and NaN |
 //! | [`results`] | functions of small arguments do not give more than memory holds |
 //! | [`times`] | written times may lie beyond 2262, and have more digits than a column |
+//! | [`clock`] | times of day compare whatever their units, and order windows |
+//! | [`years`] | the year of a time is compared with any number |
 //! | [`lists`] | lists of `IN` keep their nulls and the columns in them |
+//! | [`map_keys`] | the key in `m['a']` has the type of the keys of the map |
 //! | [`names`] | a condition on a column of a join is none on another of the same name |
 
 mod address_extremes;
 mod addresses;
 mod bounds;
+mod clock;
 pub(crate) mod depth;
 pub(crate) mod digits;
+mod distinct_sums;
 mod extremes;
 pub(crate) mod floats;
 pub(crate) mod limits;
 mod lists;
 mod literals;
+mod map_keys;
 mod names;
 mod number;
 mod overflow;
@@ -37,6 +44,7 @@ mod results;
 mod sums;
 mod times;
 mod truncate;
+mod years;
 
 use std::sync::Arc;
 
@@ -49,7 +57,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::registry::FunctionRegistry;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionContext;
@@ -58,20 +66,23 @@ use bounds::NoBoundsOfFloats;
 
 /// Puts the rules around DataFusion's own: numbers get their types before the types of expressions are made equal, checks come
 /// after that.
-pub(crate) fn add_rules(builder: SessionStateBuilder) -> SessionStateBuilder {
+pub(crate) fn add_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(Literals)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(Checks));
     let mut physical: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(NoBoundsOfFloats)];
     physical.extend(PhysicalOptimizer::new().rules.into_iter().map(names::guarded));
-    builder.with_analyzer_rules(rules).with_physical_optimizer_rules(physical)
+    builder.expr_planners().get_or_insert_default().push(Arc::new(clock::Comparisons));
+    let logical = Optimizer::new().rules.into_iter().map(distinct_sums::guarded).collect();
+    builder.with_analyzer_rules(rules).with_optimizer_rules(logical).with_physical_optimizer_rules(physical)
 }
 
-/// Puts our functions in the place of DataFusion's, for one condition.
+/// Puts our functions and our planning of comparisons in the place of DataFusion's, for one condition.
 ///
 /// # Errors
 /// If one cannot be replaced.
 pub(crate) fn register_for_conditions(state: &mut SessionState) -> Result<()> {
+    state.register_expr_planner(Arc::new(clock::Comparisons))?;
     truncate::functions()
         .into_iter()
         .chain(results::functions())
@@ -98,7 +109,9 @@ pub(crate) fn with_typed_literals(expr: Expr, columns: &DFSchema) -> Result<Expr
 fn type_literals(expr: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
     literals::rewrite(expr, columns)?
         .transform_data(|expr| times::rewrite(expr, columns))?
-        .transform_data(patterns::rewrite)
+        .transform_data(|expr| clock::rewrite(expr, columns))?
+        .transform_data(patterns::rewrite)?
+        .transform_data(|expr| map_keys::rewrite(expr, columns))
 }
 
 /// A condition, after DataFusion made types equal.
@@ -111,6 +124,7 @@ fn check(expr: Expr, columns: &DFSchema, is_condition: bool) -> Result<Transform
         .transform_data(|expr| times::keep_digits(expr, columns))?
         .transform_data(|expr| floats::rewrite(expr, columns))?
         .transform_data(|expr| addresses::rewrite(expr, columns))?
+        .transform_data(|expr| years::rewrite(expr, columns))?
         .transform_data(|expr| lists::rewrite(expr, is_condition))
 }
 

@@ -1,5 +1,7 @@
 //! A dataset in memory with several tasks, for tests of everything above a format.
 
+pub mod sql;
+
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
