@@ -29,6 +29,7 @@
 //! | [`validity`] | which rows of a block hold a value |
 //! | [`views`] | Arrow string views over decoded bytes, without a copy |
 //! | [`widen`] | the types in which rows leave |
+//! | [`wrapper`] | datasets around other datasets: [`Wrapper`] |
 //! | [`error`] | what failed, where, what was expected and what was found: [`Error`] |
 //!
 //! # Features
@@ -76,6 +77,7 @@ pub mod validity;
 pub mod verify;
 pub mod views;
 pub mod widen;
+pub mod wrapper;
 
 pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
 pub use dataset::{Absence, BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest};
@@ -90,3 +92,4 @@ pub use salvage::{Extent, LossLog, LostCells, LostRows};
 pub use source::{Source, SourceRef};
 pub use storage::Location;
 pub use verify::{Finding, Severity, VerifyDepth, VerifyReport};
+pub use wrapper::Wrapper;

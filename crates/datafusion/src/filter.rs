@@ -16,12 +16,9 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::prelude::SessionConfig;
 use pilaster_core::dataset::column_index;
-use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::stream::{Condition, Tail};
-use pilaster_core::{
-    Absence, Dataset, DatasetRef, Error, Finding, Partition, Predicate, Progress, Result, Scan, ScanPlan,
-    ScanRequest, VerifyDepth, VerifyReport,
-};
+use pilaster_core::{Dataset, DatasetRef, Error, Predicate, Result, ScanPlan, ScanRequest, Wrapper};
 
 use crate::blocking::on_wide_stack;
 use crate::error::from_datafusion;
@@ -127,13 +124,9 @@ struct FilteredDataset {
     filter: RowFilter,
 }
 
-impl Dataset for FilteredDataset {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Wrapper for FilteredDataset {
+    fn inner(&self) -> &dyn Dataset {
+        self.inner.as_ref()
     }
 
     fn schema(&self) -> SchemaRef {
@@ -142,26 +135,6 @@ impl Dataset for FilteredDataset {
 
     fn row_count(&self) -> Option<u64> {
         None
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
-    }
-
-    fn partitions(&self) -> Result<Vec<Partition>> {
-        self.inner.partitions()
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        self.inner.findings()
-    }
-
-    fn absences(&self) -> Vec<Absence> {
-        self.inner.absences()
-    }
-
-    fn scan(&self) -> Scan<'_> {
-        Scan::new(self)
     }
 
     fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
@@ -197,25 +170,9 @@ impl Dataset for FilteredDataset {
         })
     }
 
-    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        self.inner.verify(depth, progress)
-    }
-
-    fn describe(&self) -> Result<Node> {
-        self.inner.describe()
-    }
-
-    fn pages(&self) -> Result<Vec<Page>> {
-        self.inner.pages()
-    }
-
     /// Sizes and encodings; of the values nothing is known once rows are taken away.
-    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        self.inner.column_statistics().map(without_values)
-    }
-
-    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
-        self.inner.column_statistics_with_sizes().map(without_values)
+    fn statistics(&self, inner: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+        without_values(inner)
     }
 }
 

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::SchemaRef;
-use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::stream::{self, Tail};
 use pilaster_core::{
-    Absence, Dataset, DatasetRef, Error, Finding, Limits, Literal, Partition, Progress, Result, Scan,
-    ScanPlan, ScanRequest, VerifyDepth, VerifyReport, fitting,
+    Dataset, DatasetRef, Error, Limits, Literal, Partition, Result, ScanPlan, ScanRequest, Wrapper, fitting,
 };
 
 /// Gives the rows of an inner dataset with the columns of another schema.
@@ -84,25 +83,13 @@ impl Adapter {
     }
 }
 
-impl Dataset for AdaptedDataset {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Wrapper for AdaptedDataset {
+    fn inner(&self) -> &dyn Dataset {
+        self.inner.as_ref()
     }
 
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
-    }
-
-    fn row_count(&self) -> Option<u64> {
-        self.inner.row_count()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
     }
 
     fn partitions(&self) -> Result<Vec<Partition>> {
@@ -116,10 +103,6 @@ impl Dataset for AdaptedDataset {
             *column = outer;
         }
         Ok(partitions)
-    }
-
-    fn scan(&self) -> Scan<'_> {
-        Scan::new(self)
     }
 
     fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
@@ -149,38 +132,8 @@ impl Dataset for AdaptedDataset {
         })
     }
 
-    fn findings(&self) -> Vec<Finding> {
-        self.inner.findings()
-    }
-
-    fn absences(&self) -> Vec<Absence> {
-        self.inner.absences()
-    }
-
-    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        self.inner.verify(depth, progress)
-    }
-
-    fn describe(&self) -> Result<Node> {
-        self.inner.describe()
-    }
-
-    fn pages(&self) -> Result<Vec<Page>> {
-        self.inner.pages()
-    }
-
-    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        Ok(self.adapt(&self.inner.column_statistics()?))
-    }
-
-    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
-        Ok(self.adapt(&self.inner.column_statistics_with_sizes()?))
-    }
-}
-
-impl AdaptedDataset {
     /// What is known of the inner columns, as that of these.
-    fn adapt(&self, inner: &[ColumnStatistics]) -> Vec<ColumnStatistics> {
+    fn statistics(&self, inner: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
         let of = |column: &Option<usize>| column.and_then(|column| inner.get(column));
         self.columns
             .iter()

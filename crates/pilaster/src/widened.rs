@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatchIterator;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::describe::ColumnStatistics;
 use pilaster_core::{
-    Absence, Dataset, DatasetRef, Finding, Limits, Partition, Predicate, Progress, Result, Scan, ScanPlan,
-    ScanRequest, VerifyDepth, VerifyReport, fitting, widen,
+    Dataset, DatasetRef, Limits, Predicate, Result, ScanPlan, ScanRequest, Wrapper, fitting, widen,
 };
 
 use crate::adapted::AdaptedDataset;
@@ -36,56 +35,24 @@ impl WidenedDataset {
         };
         predicate.bind(&narrow).is_ok() && !predicate.columns().into_iter().any(is_half)
     }
-
-    /// Bounds in the types of the columns; those that cannot be told in them are not known.
-    fn adapt(&self, known: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
-        let wide = |bound: Option<arrow_array::ArrayRef>, field: &arrow_schema::Field| {
-            bound.and_then(|bound| widen::array(&bound, field.data_type()).ok())
-        };
-        let columns = known.into_iter().zip(self.schema.fields());
-        columns
-            .map(|(known, field)| ColumnStatistics {
-                min: wide(known.min.clone(), field),
-                max: wide(known.max.clone(), field),
-                ..known
-            })
-            .collect()
-    }
 }
 
-impl Dataset for WidenedDataset {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Wrapper for WidenedDataset {
+    fn inner(&self) -> &dyn Dataset {
+        self.inner.as_ref()
     }
 
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn row_count(&self) -> Option<u64> {
-        self.inner.row_count()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
-    }
-
-    fn partitions(&self) -> Result<Vec<Partition>> {
-        self.inner.partitions()
-    }
-
-    fn scan(&self) -> Scan<'_> {
-        Scan::new(self)
-    }
-
     /// The predicate is the inner dataset's, where it means the same of the narrow values.
     fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
         if request.predicate.as_ref().is_some_and(|predicate| !self.can_pass_on(predicate)) {
-            return AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?.plan(request);
+            return Wrapper::plan(
+                &AdaptedDataset::try_new(Arc::clone(&self.inner), Arc::clone(&self.schema))?,
+                request,
+            );
         }
         let output = request.output_schema(&self.schema)?;
         ScanPlan::around(self.inner.plan(request)?, request, &self.schema, move |request, inner| {
@@ -97,31 +64,18 @@ impl Dataset for WidenedDataset {
         })
     }
 
-    fn findings(&self) -> Vec<Finding> {
-        self.inner.findings()
-    }
-
-    fn absences(&self) -> Vec<Absence> {
-        self.inner.absences()
-    }
-
-    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        self.inner.verify(depth, progress)
-    }
-
-    fn describe(&self) -> Result<Node> {
-        self.inner.describe()
-    }
-
-    fn pages(&self) -> Result<Vec<Page>> {
-        self.inner.pages()
-    }
-
-    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        Ok(self.adapt(self.inner.column_statistics()?))
-    }
-
-    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
-        Ok(self.adapt(self.inner.column_statistics_with_sizes()?))
+    /// Bounds in the types of the columns; those that cannot be told in them are not known.
+    fn statistics(&self, inner: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+        let wide = |bound: Option<arrow_array::ArrayRef>, field: &arrow_schema::Field| {
+            bound.and_then(|bound| widen::array(&bound, field.data_type()).ok())
+        };
+        let columns = inner.into_iter().zip(self.schema.fields());
+        columns
+            .map(|(known, field)| ColumnStatistics {
+                min: wide(known.min.clone(), field),
+                max: wide(known.max.clone(), field),
+                ..known
+            })
+            .collect()
     }
 }

@@ -6,12 +6,11 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use arrow_select::take::take;
 use pilaster_core::dataset::column_index;
-use pilaster_core::describe::{ColumnStatistics, Node, Page};
+use pilaster_core::describe::{ColumnStatistics, Node};
 use pilaster_core::predicate::BoundPredicate;
 use pilaster_core::stream::Tail;
 use pilaster_core::{
-    Absence, Dataset, DatasetRef, Finding, Limits, Predicate, Progress, Result, Scan, ScanPlan, ScanRequest,
-    VerifyDepth, VerifyReport, fitting,
+    Dataset, DatasetRef, Limits, Predicate, Result, ScanPlan, ScanRequest, Wrapper, fitting,
 };
 
 /// Adds the columns of its folder to a file's own. Columns that the file has itself are the file's.
@@ -96,29 +95,13 @@ fn with_values(
     Ok((RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?, numbers))
 }
 
-impl Dataset for PartitionFile {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Wrapper for PartitionFile {
+    fn inner(&self) -> &dyn Dataset {
+        self.inner.as_ref()
     }
 
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
-    }
-
-    fn row_count(&self) -> Option<u64> {
-        self.inner.row_count()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
-    }
-
-    fn scan(&self) -> Scan<'_> {
-        Scan::new(self)
     }
 
     fn plan(&self, request: &ScanRequest) -> Result<ScanPlan> {
@@ -157,18 +140,6 @@ impl Dataset for PartitionFile {
         })
     }
 
-    fn findings(&self) -> Vec<Finding> {
-        self.inner.findings()
-    }
-
-    fn absences(&self) -> Vec<Absence> {
-        self.inner.absences()
-    }
-
-    fn verify(&self, depth: VerifyDepth, progress: &dyn Progress) -> Result<VerifyReport> {
-        self.inner.verify(depth, progress)
-    }
-
     fn describe(&self) -> Result<Node> {
         let mut node = self.inner.describe()?;
         for (field, value) in self.values.schema().fields().iter().zip(self.values.columns()) {
@@ -178,16 +149,8 @@ impl Dataset for PartitionFile {
         Ok(node)
     }
 
-    fn pages(&self) -> Result<Vec<Page>> {
-        self.inner.pages()
-    }
-
-    fn column_statistics(&self) -> Result<Vec<ColumnStatistics>> {
-        Ok(self.with_values(self.inner.column_statistics()?))
-    }
-
-    fn column_statistics_with_sizes(&self) -> Result<Vec<ColumnStatistics>> {
-        Ok(self.with_values(self.inner.column_statistics_with_sizes()?))
+    fn statistics(&self, inner: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+        self.with_values(inner)
     }
 }
 
