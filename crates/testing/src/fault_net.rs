@@ -67,7 +67,8 @@ impl<R: Ord + Debug> LogEnd<'_, R> {
     /// Rows of an earlier state come with a warning that the sound table does not have.
     fn are_marked(&self, rows: &[R], whole: &[R], sound: &[Finding], (what, path): (&str, &str)) {
         let (mut rows, mut whole) = (rows.iter().collect::<Vec<_>>(), whole.iter().collect::<Vec<_>>());
-        (rows.sort(), whole.sort());
+        rows.sort();
+        whole.sort();
         let warnings = (self.warnings)();
         let is_warned =
             warnings.iter().any(|finding| finding.path.contains(path) && !sound.contains(finding));

@@ -27,6 +27,8 @@ struct Stretch {
 pub(super) struct LostLog {
     stretches: Vec<Stretch>,
     snapshot: Option<u64>,
+    /// The last operation that is left of those that were flushed, where later ones were flushed to what is lost, too.
+    flushed_until: Option<u64>,
     /// The first operation that is left, where rowsets have to prove each row by it.
     proven_from: Option<u64>,
 }
@@ -67,7 +69,23 @@ impl LostLog {
             }
         }
         stretches.dedup();
-        Self { stretches, snapshot: None, proven_from: replica.is_rebuilt.then_some(ends.0) }
+        let proven_from = replica.is_rebuilt.then_some(ends.0);
+        Self { stretches, snapshot: None, flushed_until: None, proven_from }
+    }
+
+    /// The same where the log ends before changes that were flushed to what is lost: of rows that were flushed and that the log gives
+    /// back, it may lack the latest state.
+    pub fn behind_flushed(mut self, replica: &Replica, log: &Log) -> Self {
+        let times = timestamps(log, &[]);
+        let entries = log.segments.iter().flat_map(|segment| &segment.entries);
+        let commits = entries.filter_map(|(_, entry)| entry.commit.as_ref());
+        let flushed = commits.filter(|commit| {
+            let ops = commit.result.iter().flat_map(|result| &result.ops);
+            ops.flat_map(|op| &op.mutated_stores).any(|store| is_on_disk(replica, store))
+        });
+        let index = |commit: &CommitMsg| commit.commited_op_id.and_then(|id| id.index);
+        self.flushed_until = flushed.filter_map(|commit| times.get(&index(commit)?)).max().copied();
+        self
     }
 
     /// The same for a look at rows as they were at a time.
@@ -109,7 +127,7 @@ impl LostLog {
     /// Whether the state of a row of memory may not be the one that is left.
     pub fn has_row(&self, row: &MemoryRow) -> bool {
         let made = row.made_whole_at();
-        self.concerns(made)
+        self.concerns(made) || self.flushed_until.is_some_and(|until| made <= until)
     }
 }
 

@@ -21,6 +21,7 @@ mod key_range;
 #[cfg(test)]
 mod late_tests;
 mod lenient;
+mod log_reach;
 mod lost_log;
 mod lost_rows;
 mod merge;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use pilaster_core::verify::{Finding, Severity};
 use pilaster_core::{Error, Location};
 
+use super::log_reach::rowset_name;
 use super::replica::{LogUse, Replica, Tablet, Witness};
 use super::rowset::{Damage, DamagedPart, RowSet, Snapshot};
 use super::superblock::{TabletMetadata, TabletState};
@@ -26,10 +27,11 @@ impl Replica {
     /// Opens rowsets and replays the log.
     pub fn open(&self, log_use: LogUse, snapshot: Snapshot) -> Tablet {
         let (mut rowsets, damage) = self.open_rowsets();
-        let flushed = rowsets.iter().map(RowSet::newest_timestamp).max().unwrap_or_default();
+        let flushed = self.newest_flushed(&rowsets);
         let mut errors: Vec<Finding> = self.metadata_damage.iter().cloned().collect();
         let mut warnings = self.voters_finding();
         let (mut undo_is_whole, mut played) = (true, Played::default());
+        let damaged = self.damaged_rowsets(&damage);
         for Damage { part, finding } in damage {
             let is_needed = match part {
                 DamagedPart::Keys | DamagedPart::Column(_) | DamagedPart::Redo => true,
@@ -51,15 +53,15 @@ impl Replica {
                 let found = "operations that may be on disk already";
                 errors.push(self.finding(&Error::corrupt("UNDO deltas to decide by", found)));
             }
-            let damaged = log_damage(&log);
+            let of_log = log_damage(&log);
             if self.has_lost_nothing(&log, &coverage, &played.report) {
-                warnings.extend(damaged.into_iter().map(as_warning));
+                warnings.extend(of_log.into_iter().map(as_warning));
             } else {
-                errors.extend(damaged);
+                errors.extend(of_log);
             }
             let end = log_end(&log);
             if !errors.is_empty()
-                && let Some(whole) = self.whole_log(&log, &coverage, flushed)
+                && let Some(whole) = self.whole_log(&log, &coverage, flushed, &damaged)
             {
                 warnings.extend(errors.drain(..).map(as_warning));
                 let mut note = self.finding(&Error::invalid(
@@ -91,7 +93,7 @@ impl Replica {
         for metadata in &self.metadata.rowsets {
             let (rowset, mut found) =
                 RowSet::open(metadata.clone(), &self.metadata.schema, self.blocks.clone());
-            let name = format!("rowset {} of tablet {}", metadata.id, self.metadata.tablet_id);
+            let name = rowset_name(metadata.id, &self.metadata.tablet_id);
             for Damage { finding, part } in &mut found {
                 // The index of a compound key has its columns too.
                 if let (DamagedPart::Column(column), Some(rowset)) = (&*part, &rowset)
@@ -156,9 +158,17 @@ impl Replica {
         }
     }
 
-    /// Everything from the log, if it is the whole history of the tablet.
-    pub(super) fn whole_log(&self, log: &Log, coverage: &Coverage, flushed: u64) -> Option<Played> {
-        if !coverage.is_whole() || self.log_behind(coverage, flushed).is_some() {
+    /// Everything from the log, if it is the whole history of the tablet, up to the last change that was flushed to the rowsets that are
+    /// damaged.
+    pub(super) fn whole_log(
+        &self,
+        log: &Log,
+        coverage: &Coverage,
+        flushed: u64,
+        damaged: &BTreeSet<i64>,
+    ) -> Option<Played> {
+        let is_behind = self.log_behind(coverage, flushed).is_some() || self.ends_before(log, damaged);
+        if !coverage.is_whole() || is_behind {
             return None;
         }
         let mut metadata = self.metadata.clone();

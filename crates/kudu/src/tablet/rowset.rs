@@ -52,7 +52,7 @@ impl Blocks {
     }
 
     /// The block, if it is sure that this is it.
-    fn certain(&self, id: u64) -> Result<pilaster_core::SourceRef> {
+    pub(super) fn certain(&self, id: u64) -> Result<pilaster_core::SourceRef> {
         let source = self.source(id)?;
         if self.map.uncertain.contains(&id) {
             return Err(Error::corrupt(

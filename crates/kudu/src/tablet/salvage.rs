@@ -11,6 +11,7 @@ use std::sync::Arc;
 use pilaster_core::salvage::GIVEN_APART;
 use pilaster_core::{Extent, LostRows, RowRanges, Severity};
 
+use super::log_reach::rowset_name;
 use super::lost_log::LostLog;
 use super::lost_rows::narrowed;
 use super::opening::{Played, log_damage};
@@ -67,8 +68,10 @@ impl Replica {
         }
         let log = if log_use == LogUse::Replay { self.log() } else { Log::default() };
         let coverage = Coverage::of(&log);
-        let flushed = rowsets.iter().map(RowSet::newest_timestamp).max().unwrap_or_default();
-        if let Some(played) = self.whole_log(&log, &coverage, flushed) {
+        let flushed = self.newest_flushed(&rowsets);
+        let mut damaged = self.damaged_rowsets(&damage);
+        damaged.extend(losses.iter().filter_map(|loss| Some(rowsets.get(loss.rowset)?.metadata.id)));
+        if let Some(played) = self.whole_log(&log, &coverage, flushed, &damaged) {
             let tablet = self.tablet(Vec::new(), played, tablet.findings);
             return Salvaged { tablet, losses: Vec::new(), unproven: None };
         }
@@ -107,7 +110,10 @@ impl Replica {
             false => losses.into_iter().map(|loss| loss.lost).collect(),
         };
         let lost_log = match log_use {
-            LogUse::Replay => LostLog::of(self, &log, &coverage, &played, flushed).at(snapshot),
+            LogUse::Replay => {
+                let lost = LostLog::of(self, &log, &coverage, &played, flushed).at(snapshot);
+                if self.ends_before(&log, &damaged) { lost.behind_flushed(self, &log) } else { lost }
+            }
             LogUse::Ignore => LostLog::default(),
         };
         let (unproven, lost) = self.take_unproven(&tablet, &mut rowsets, &mut played, &lost_log, needs_undo);
@@ -177,7 +183,12 @@ impl Replica {
         played.memory = MemoryRows(sure);
         if !unsure.is_empty() {
             let part = format!("the log of tablet {}", self.metadata.tablet_id);
-            losses.push(LostRows::counted(unsure.len() as u64, may_be_old()).within(part));
+            // Of a row that was deleted where the log ends, nobody can tell whether it came back.
+            let lost = match unsure.values().all(|row| row.is_live().unwrap_or(true)) {
+                true => LostRows::counted(unsure.len() as u64, may_be_old()),
+                false => LostRows::unknown(may_be_old()),
+            };
+            losses.push(lost.within(part));
         }
         if taken.is_empty() && unsure.is_empty() {
             return (None, losses);
@@ -224,11 +235,6 @@ impl Replica {
 /// Why rows that can be read are not given.
 fn may_be_old() -> String {
     format!("operations of the log are lost that may have changed or deleted these rows; {GIVEN_APART}")
-}
-
-/// How findings and losses name a rowset.
-fn rowset_name(id: i64, tablet: &str) -> String {
-    format!("rowset {id} of tablet {tablet}")
 }
 
 /// The losses without the rows that were deleted or that the log gave back.
