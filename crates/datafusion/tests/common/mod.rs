@@ -56,8 +56,13 @@ impl Table {
         let kept = rows.num_rows().min(request.limit.map_or(usize::MAX, |limit| limit as usize));
         let rows = rows.slice(0, kept).project(&request.projected(&schema)?)?;
         let size = request.batch_size;
-        let batches: Vec<_> =
-            (0..kept).step_by(size).map(|start| Ok(rows.slice(start, size.min(kept - start)))).collect();
+        // Batches of their own, as decoders give them: slices would count as the whole for whoever adds up memory.
+        let batch = |start: usize| {
+            let part = rows.slice(start, size.min(kept - start));
+            let places = (0..part.num_rows() as u32).collect::<UInt32Array>();
+            if part.num_columns() == 0 { Ok(part) } else { take_record_batch(&part, &places) }
+        };
+        let batches: Vec<_> = (0..kept).step_by(size).map(batch).collect();
         Ok(Box::new(RecordBatchIterator::new(batches, output)))
     }
 }
