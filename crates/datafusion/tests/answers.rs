@@ -16,9 +16,9 @@ use std::sync::Arc;
 use common::Table;
 use common::sql::{answer, session};
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, Date32Array, Decimal128Array, Decimal256Array, Float16Array, Float64Array,
-    Int8Array, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, UInt64Array,
+    ArrayRef, ArrowPrimitiveType, Date32Array, Decimal128Array, Decimal256Array, DictionaryArray,
+    Float16Array, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch, RunArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
 };
 use datafusion::arrow::datatypes::{Float16Type, i256};
 use datafusion::arrow::ipc::writer::FileWriter;
@@ -496,6 +496,48 @@ fn years_of_nanoseconds_are_compared_with_any_year() {
                 RowFilter::parse(&condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
             let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
             assert_eq!(found, expected.split(", ").count(), "-w {condition}");
+        }
+    }
+}
+
+/// They have one zero and one NaN, as plain floats have.
+#[test]
+fn dictionaries_and_runs_of_floats_are_compared_as_what_they_leave_as() {
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![-f64::NAN, f64::NAN, -0.0, 0.0, 7.0]));
+    let keys = Int32Array::from(vec![0, 1, 2, 3, 4]);
+    let ends = Int32Array::from(vec![1, 2, 3, 4, 5]);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5]))),
+        ("d", Arc::new(DictionaryArray::new(keys, Arc::clone(&floats)))),
+        ("r", Arc::new(RunArray::try_new(&ends, floats.as_ref()).unwrap())),
+        ("x", floats),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.arrow").display().to_string();
+    let mut writer = FileWriter::try_new(std::fs::File::create(&path).unwrap(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let dataset = pilaster::open(&path).unwrap();
+    let session = session(Vec::new());
+    for column in ["d", "r", "x"] {
+        for (condition, expected) in [
+            ("% > 5", "1, 2, 5"),
+            ("% = 0", "3, 4"),
+            ("% < 0", ""),
+            ("% = 'NaN'", "1, 2"),
+            ("% <> 'NaN'", "3, 4, 5"),
+            ("% IN (0.0, 1, 2, 3, 4)", "3, 4"),
+            ("% NOT IN (7, 'NaN')", "3, 4"),
+        ] {
+            let condition = condition.replace('%', column);
+            let rows = answer(&session, &format!("SELECT id FROM '{path}' WHERE {condition} ORDER BY id"));
+            assert_eq!(rows.unwrap_or_else(|error| error.to_string()), expected, "{condition}");
+            let filtered =
+                RowFilter::parse(&condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
+            let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            let count = expected.split(", ").filter(|id| !id.is_empty()).count();
+            assert_eq!(found, count, "-w {condition}");
         }
     }
 }
