@@ -447,6 +447,31 @@ fn aggregates_of_one_filter_are_computed_together() {
     assert_eq!(answer(&session, sql).unwrap(), "1 true");
 }
 
+/// The strictest of several comparisons is kept, whatever side of them a column is on.
+#[test]
+fn comparisons_of_one_column_are_not_taken_for_others() {
+    let dataset = prices();
+    let session = session(vec![("t", Arc::clone(&dataset))]);
+    for (condition, expected) in [
+        ("99999.99 = p AND p = 99999.99", "1"),
+        ("p = 99999.99 AND 99999.990 = p", "1"),
+        ("p >= 99999.99 AND 99999.99 < p", "4"),
+        ("99999.99 <= p AND p > 99999.99", "4"),
+        ("p <= 99999.99 AND 99999.99 > p", "2, 3"),
+        ("CAST('5' AS BIGINT) = n AND n = 5", "2"),
+        ("n >= CAST('5' AS BIGINT) AND CAST('5' AS BIGINT) < n", "1, 3, 4"),
+        ("0.1 = p AND p = 0.2", ""),
+        ("(0.1 IS DISTINCT FROM p) AND p <> 99999.99", "2, 4"),
+    ] {
+        let rows = answer(&session, &format!("SELECT id FROM t WHERE {condition} ORDER BY id"));
+        assert_eq!(rows.unwrap_or_else(|error| error.to_string()), expected, "{condition}");
+        let filtered = RowFilter::parse(condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
+        let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+        let count = expected.split(", ").filter(|id| !id.is_empty()).count();
+        assert_eq!(found, count, "-w {condition}");
+    }
+}
+
 /// The sums of groups of equal values may not fit where the sum of all does.
 #[test]
 fn a_sum_beside_a_distinct_one_may_be_large_on_the_way() {

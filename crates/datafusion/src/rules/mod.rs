@@ -20,6 +20,7 @@
 //! | [`years`] | the year of a time is compared with any number |
 //! | [`lists`] | lists of `IN` keep their nulls and the columns in them |
 //! | [`map_keys`] | the key in `m['a']` has the type of the keys of the map |
+//! | [`sides`] | what a column is compared with stands on the right |
 //! | [`names`] | a condition on a column of a join is none on another of the same name |
 
 mod address_extremes;
@@ -39,6 +40,7 @@ mod names;
 mod number;
 mod overflow;
 mod patterns;
+mod sides;
 mod sums;
 mod times;
 mod truncate;
@@ -115,6 +117,7 @@ pub(crate) fn with_checks(expr: Expr, columns: &DFSchemaRef) -> Result<Expr> {
 
 fn check(expr: Expr, columns: &DFSchema, is_condition: bool) -> Result<Transformed<Expr>> {
     overflow::rewrite(expr, columns)?
+        .transform_data(sides::rewrite)?
         .transform_data(|expr| times::keep_digits(expr, columns))?
         .transform_data(|expr| floats::rewrite(expr, columns))?
         .transform_data(|expr| addresses::rewrite(expr, columns))?
