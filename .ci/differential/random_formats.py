@@ -94,9 +94,9 @@ def in_other_types(random, table, rows):
 
 def in_other_type(random, column, values):
     kind = column.kind
-    if kind == "dictionary" or kind in ("int16", "int32", "int64", "uint32", "date") and column.name != "id" and random.random() < 0.1:
+    if kind == "dictionary" or kind in ("int16", "int32", "int64", "uint32", "float32", "float64", "date") and column.name != "id" and random.random() < 0.1:
         return values.combine_chunks().dictionary_encode()
-    if kind in ("int32", "string", "date") and random.random() < 0.1:
+    if kind in ("int32", "string", "float64", "date") and random.random() < 0.1:
         return pyarrow.compute.run_end_encode(values.combine_chunks())
     if kind == "decimal" and column.precision <= 18 and random.random() < 0.5:
         narrow = pyarrow.decimal32 if column.precision <= 9 and random.random() < 0.5 else pyarrow.decimal64

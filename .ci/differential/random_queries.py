@@ -140,6 +140,10 @@ class Queries:
             return f"{name} {no}{random.choice(['LIKE', 'LIKE', 'LIKE', 'ILIKE'])} {self.pattern(column)}"
         if kind == "bool":
             return random.choice([f"{no}{name}", f"{name} = {self.operand(column)}", f"{name} IS {no}TRUE", f"{name} IS {no}FALSE"])
+        if shape < 0.20:
+            # Two comparisons of one column, with it on both sides.
+            v = self.operand(column)
+            return f"({name} {random.choice(COMPARISONS)} {v} AND {v} {random.choice(COMPARISONS)} {name})"
         if shape < 0.60:
             return f"{name} {random.choice(COMPARISONS)} {self.operand(column)}" if random.random() < 0.85 else f"{self.operand(column)} {random.choice(COMPARISONS)} {name}"
         if shape < 0.70:

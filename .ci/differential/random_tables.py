@@ -156,14 +156,14 @@ def value(random, column):
         return Decimal(digits).scaleb(-column.scale)
     if kind == "float64":
         if edge:
-            return random.choice([0.0, -0.0, math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, 1.7976931348623157e308, 0.1])
+            return random.choice([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, 1.7976931348623157e308, 0.1])
         return random.choice([random.uniform(-1e6, 1e6), random.randint(-50, 50) / 4])
     if kind == "float32":
         if edge:
-            return random.choice([0.0, -0.0, math.nan, math.inf, -math.inf, 2.0**127, -(2.0**127), 2.0**-149])
+            return random.choice([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 2.0**127, -(2.0**127), 2.0**-149])
         return struct.unpack("f", struct.pack("f", random.uniform(-1e4, 1e4)))[0]
     if kind == "float16":
-        return random.choice([0.0, -0.0, math.nan, math.inf, -math.inf, 65504.0, -65504.0, 2.0**-24]) if edge else random.randint(-400, 400) / 4
+        return random.choice([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 65504.0, -65504.0, 2.0**-24]) if edge else random.randint(-400, 400) / 4
     if kind == "ipv4":
         known = ["0.0.0.0", "9.0.0.0", "10.0.0.1", "127.0.0.1", "192.168.1.1", "255.255.255.254", "255.255.255.255"]
         return random.choice(known) if edge else str(ipaddress.IPv4Address(random.randrange(2**32)))

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use common::Table;
 use common::sql::{answer, session};
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, Date32Array, Decimal128Array, Decimal256Array, Float16Array, Float64Array,
-    Int8Array, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, UInt64Array,
+    ArrayRef, ArrowPrimitiveType, Date32Array, Decimal128Array, Decimal256Array, DictionaryArray,
+    Float16Array, Float64Array, Int8Array, Int32Array, Int64Array, RecordBatch, RunArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
 };
 use datafusion::arrow::datatypes::{Float16Type, i256};
 use datafusion::arrow::ipc::writer::FileWriter;
@@ -447,6 +447,31 @@ fn aggregates_of_one_filter_are_computed_together() {
     assert_eq!(answer(&session, sql).unwrap(), "1 true");
 }
 
+/// The strictest of several comparisons is kept, whatever side of them a column is on.
+#[test]
+fn comparisons_of_one_column_are_not_taken_for_others() {
+    let dataset = prices();
+    let session = session(vec![("t", Arc::clone(&dataset))]);
+    for (condition, expected) in [
+        ("99999.99 = p AND p = 99999.99", "1"),
+        ("p = 99999.99 AND 99999.990 = p", "1"),
+        ("p >= 99999.99 AND 99999.99 < p", "4"),
+        ("99999.99 <= p AND p > 99999.99", "4"),
+        ("p <= 99999.99 AND 99999.99 > p", "2, 3"),
+        ("CAST('5' AS BIGINT) = n AND n = 5", "2"),
+        ("n >= CAST('5' AS BIGINT) AND CAST('5' AS BIGINT) < n", "1, 3, 4"),
+        ("0.1 = p AND p = 0.2", ""),
+        ("(0.1 IS DISTINCT FROM p) AND p <> 99999.99", "2, 4"),
+    ] {
+        let rows = answer(&session, &format!("SELECT id FROM t WHERE {condition} ORDER BY id"));
+        assert_eq!(rows.unwrap_or_else(|error| error.to_string()), expected, "{condition}");
+        let filtered = RowFilter::parse(condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
+        let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+        let count = expected.split(", ").filter(|id| !id.is_empty()).count();
+        assert_eq!(found, count, "-w {condition}");
+    }
+}
+
 /// The sums of groups of equal values may not fit where the sum of all does.
 #[test]
 fn a_sum_beside_a_distinct_one_may_be_large_on_the_way() {
@@ -496,6 +521,48 @@ fn years_of_nanoseconds_are_compared_with_any_year() {
                 RowFilter::parse(&condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
             let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
             assert_eq!(found, expected.split(", ").count(), "-w {condition}");
+        }
+    }
+}
+
+/// They have one zero and one NaN, as plain floats have.
+#[test]
+fn dictionaries_and_runs_of_floats_are_compared_as_what_they_leave_as() {
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![-f64::NAN, f64::NAN, -0.0, 0.0, 7.0]));
+    let keys = Int32Array::from(vec![0, 1, 2, 3, 4]);
+    let ends = Int32Array::from(vec![1, 2, 3, 4, 5]);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5]))),
+        ("d", Arc::new(DictionaryArray::new(keys, Arc::clone(&floats)))),
+        ("r", Arc::new(RunArray::try_new(&ends, floats.as_ref()).unwrap())),
+        ("x", floats),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.arrow").display().to_string();
+    let mut writer = FileWriter::try_new(std::fs::File::create(&path).unwrap(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let dataset = pilaster::open(&path).unwrap();
+    let session = session(Vec::new());
+    for column in ["d", "r", "x"] {
+        for (condition, expected) in [
+            ("% > 5", "1, 2, 5"),
+            ("% = 0", "3, 4"),
+            ("% < 0", ""),
+            ("% = 'NaN'", "1, 2"),
+            ("% <> 'NaN'", "3, 4, 5"),
+            ("% IN (0.0, 1, 2, 3, 4)", "3, 4"),
+            ("% NOT IN (7, 'NaN')", "3, 4"),
+        ] {
+            let condition = condition.replace('%', column);
+            let rows = answer(&session, &format!("SELECT id FROM '{path}' WHERE {condition} ORDER BY id"));
+            assert_eq!(rows.unwrap_or_else(|error| error.to_string()), expected, "{condition}");
+            let filtered =
+                RowFilter::parse(&condition, &dataset.schema()).unwrap().apply(Arc::clone(&dataset));
+            let found: usize = filtered.scan().read().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+            let count = expected.split(", ").filter(|id| !id.is_empty()).count();
+            assert_eq!(found, count, "-w {condition}");
         }
     }
 }

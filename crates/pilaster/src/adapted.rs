@@ -30,8 +30,9 @@ impl AdaptedDataset {
         let found = inner.schema();
         let mut columns = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
-            let index =
-                found.fields().iter().position(|other| other.name().eq_ignore_ascii_case(field.name()));
+            let in_any_case =
+                || found.fields().iter().position(|other| other.name().eq_ignore_ascii_case(field.name()));
+            let index = found.index_of(field.name()).ok().or_else(in_any_case);
             if let Some(other) = index.and_then(|index| found.fields().get(index))
                 && !can_cast_types(other.data_type(), field.data_type())
             {

@@ -26,14 +26,13 @@ impl WidenedDataset {
         if Arc::ptr_eq(&schema, &narrow) { inner } else { Arc::new(Self { inner, schema }) }
     }
 
-    /// Whether a predicate means the same of the narrow values. Of halves it does not: what is written beside them would be rounded to
-    /// a half first, and the order of their bits has two zeros.
+    /// Whether a predicate means the same of the narrow values.
     fn can_pass_on(&self, predicate: &Predicate) -> bool {
         let narrow = self.inner.schema();
-        let is_half = |name: &str| {
-            narrow.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Float16)
+        let is_alike = |name: &str| {
+            narrow.field_with_name(name).is_ok_and(|field| compares_as_what_leaves(field.data_type()))
         };
-        predicate.bind(&narrow).is_ok() && !predicate.columns().into_iter().any(is_half)
+        predicate.bind(&narrow).is_ok() && predicate.columns().into_iter().all(is_alike)
     }
 }
 
@@ -77,5 +76,15 @@ impl Wrapper for WidenedDataset {
                 ..known
             })
             .collect()
+    }
+}
+
+/// Halves do not: what is written beside them would be rounded to a half first. Nor do they, dictionaries and runs of floats have one
+/// zero and one NaN: predicates see to that in plain floats alone.
+fn compares_as_what_leaves(narrow: &DataType) -> bool {
+    match narrow {
+        DataType::Dictionary(_, values) => !values.is_floating(),
+        DataType::RunEndEncoded(_, values) => !values.data_type().is_floating(),
+        plain => *plain != DataType::Float16,
     }
 }

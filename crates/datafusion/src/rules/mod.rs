@@ -21,6 +21,7 @@
 //! | [`years`] | the year of a time is compared with any number |
 //! | [`lists`] | lists of `IN` keep their nulls and the columns in them |
 //! | [`map_keys`] | the key in `m['a']` has the type of the keys of the map |
+//! | [`sides`] | what a column is compared with stands on the right |
 //! | [`names`] | a condition on a column of a join is none on another of the same name |
 
 mod address_extremes;
@@ -41,6 +42,7 @@ mod number;
 mod overflow;
 mod patterns;
 mod results;
+mod sides;
 mod sums;
 mod times;
 mod truncate;
@@ -121,6 +123,7 @@ pub(crate) fn with_checks(expr: Expr, columns: &DFSchemaRef) -> Result<Expr> {
 
 fn check(expr: Expr, columns: &DFSchema, is_condition: bool) -> Result<Transformed<Expr>> {
     overflow::rewrite(expr, columns)?
+        .transform_data(sides::rewrite)?
         .transform_data(|expr| times::keep_digits(expr, columns))?
         .transform_data(|expr| floats::rewrite(expr, columns))?
         .transform_data(|expr| addresses::rewrite(expr, columns))?

@@ -430,8 +430,10 @@ mod tests {
                 true => Err(Error::corrupt("parts that fit", "others")),
                 false => Ok(()),
             };
-            let found: Vec<_> =
-                unreadable(std::iter::once(rows.clone()), crossing).into_iter().map(|(rows, _)| rows).collect();
+            let found: Vec<_> = unreadable(std::iter::once(rows.clone()), crossing)
+                .into_iter()
+                .map(|(rows, _)| rows)
+                .collect();
             assert_eq!(found, vec![boundary - 1..boundary + 1], "{rows:?}");
         }
         // What is too much at once is read in parts.
