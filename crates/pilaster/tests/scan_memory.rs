@@ -38,9 +38,9 @@ const ROWS: usize = 8_000;
 const TEXT_BYTES: usize = 300;
 /// What the pages of all columns take that a scan has open at a time, if nobody counts them.
 const ALL_BYTES: u64 = (COLUMNS * ROWS * TEXT_BYTES) as u64;
-const BUDGET: u64 = 16 << 20;
+const BUDGET: u64 = 24 << 20;
 /// Over what was in use before: the budget, a page that is being unpacked and decoded, and what the allocator keeps.
-const MOST: u64 = 40 << 20;
+const MOST: u64 = 64 << 20;
 /// Where a reading process finds the file.
 const FILE: &str = "PILASTER_TEST_FILE";
 
@@ -166,11 +166,11 @@ fn columns_share_the_budget_of_a_scan() {
     parquet(&at("words.parquet"), &rows, true);
     let source = at("plain.parquet");
     let paths = [
-        at("plain.parquet"),
-        at("words.parquet"),
-        converted(&source, at("table"), OutputFormat::CarbonData),
-        converted(&source, at("x.red"), OutputFormat::Redfile),
         converted(&source, at("x.cfiles"), OutputFormat::CFileSet),
+        converted(&source, at("x.red"), OutputFormat::Redfile),
+        converted(&source, at("table"), OutputFormat::CarbonData),
+        at("words.parquet"),
+        at("plain.parquet"),
     ];
     drop(rows);
     for path in paths {

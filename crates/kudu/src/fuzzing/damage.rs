@@ -64,7 +64,7 @@ pub fn damaged_cfile(bytes: &[u8]) {
     let has_checksums = choices.one_in(2);
     let options = CFileWriterOptions::default()
         .with_encoding(choices.of(encodings))
-        .with_compression(choices.of(&Compression::ALL))
+        .with_compression(choices.of(Compression::ALL))
         .with_block_size_bytes(512 + choices.below(256))
         .with_index_block_size_bytes(choices.below(200))
         .with_checksums(has_checksums)
