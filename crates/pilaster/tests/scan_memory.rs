@@ -1,6 +1,6 @@
 //! Files of many columns whose blocks unpack to far more than a scan may hold: all rows come within the budget, or what cannot be split
 //! is refused. A process of its own reads each file, because one never gives its memory back to the last byte.
-#![cfg(all(target_os = "linux", feature = "kudu", feature = "carbondata", feature = "redfile"))]
+#![cfg(all(target_os = "linux", feature = "carbondata", feature = "redfile"))]
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
@@ -28,7 +28,6 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
 use pilaster::core::progress::Silent;
-use pilaster::kudu::{CFileSetWriterOptions, CFileWriterOptions};
 use pilaster::output::WriteOptions;
 use pilaster::redfile::RedfileWriterOptions;
 use pilaster::{Limits, LossLog, OpenOptions, OutputFormat, ScanRequest, col, lit};
@@ -81,12 +80,9 @@ fn arrow(path: &Path, batch: &RecordBatch) {
 
 fn converted(source: &Path, target: PathBuf, format: OutputFormat) -> PathBuf {
     let dataset = pilaster::open(source.to_str().unwrap()).unwrap();
-    let write = WriteOptions::default()
-        .with_redfile(RedfileWriterOptions::default().with_page_bytes(64 << 20).with_row_group_bytes(1 << 30))
-        .with_cfile_set(
-            CFileSetWriterOptions::default()
-                .with_column_options(CFileWriterOptions::default().with_block_size_bytes(ROWS * TEXT_BYTES)),
-        );
+    let write = WriteOptions::default().with_redfile(
+        RedfileWriterOptions::default().with_page_bytes(64 << 20).with_row_group_bytes(1 << 30),
+    );
     let options = ConvertOptions::default().with_write(write);
     let to = ConvertTarget::new(target.clone(), format);
     convert(dataset.as_ref(), &ScanRequest::default(), &to, &options, &Silent).unwrap();
@@ -166,7 +162,6 @@ fn columns_share_the_budget_of_a_scan() {
     parquet(&at("words.parquet"), &rows, true);
     let source = at("plain.parquet");
     let paths = [
-        converted(&source, at("x.cfiles"), OutputFormat::CFileSet),
         converted(&source, at("x.red"), OutputFormat::Redfile),
         converted(&source, at("table"), OutputFormat::CarbonData),
         at("words.parquet"),
