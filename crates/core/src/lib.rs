@@ -55,6 +55,8 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod fitting;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod kept;
 pub mod limits;
 pub mod memory;

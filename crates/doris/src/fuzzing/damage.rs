@@ -11,9 +11,9 @@ use pilaster_core::{
 };
 use pilaster_encoding::checksum::crc32c;
 
-use super::choices::Choices;
 use super::tables::{Table, options};
 use crate::segment::{SegmentReader, SegmentReaderOptions, SegmentWriter};
+use pilaster_core::fuzzing::Choices;
 
 /// A few bytes can stand for two billion rows; the first ones show what there is to see.
 const MOST_ROWS: u64 = 1 << 14;

@@ -12,7 +12,6 @@
     reason = "what is made here is known, and a surprise must stop the run"
 )]
 
-mod choices;
 mod damage;
 mod tables;
 mod values;

@@ -12,7 +12,6 @@ use pilaster_core::progress::Silent;
 use pilaster_core::source::MemorySource;
 use pilaster_core::{CompareOp, Dataset, Limits, Literal, Predicate, VerifyDepth, col, lit};
 
-use super::choices::Choices;
 use super::values::{array, assert_same};
 use crate::schema::{
     DELETE_SIGN_COLUMN, KeysType, ROW_STORE_COLUMN, SEQUENCE_COLUMN, SchemaColumn, SchemaIndex, TabletSchema,
@@ -21,6 +20,7 @@ use crate::segment::{
     ColumnWriteOptions, Compression, Encoding, FieldType, SegmentReader, SegmentReaderOptions,
     SegmentWriteOptions, SegmentWriter, StorageFormat, row_keys,
 };
+use pilaster_core::fuzzing::Choices;
 
 use crate::tablet::{
     TabletLayout, TabletOptions, TabletReader, TabletWriteOptions, TabletWriter, find_tablets,

@@ -14,9 +14,9 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer, i256};
 use arrow_schema::DataType;
 
-use super::choices::Choices;
 use crate::schema::{ROW_STORE_COLUMN, SchemaColumn};
 use crate::segment::schema_type;
+use pilaster_core::fuzzing::Choices;
 
 /// Days of the years 0 and 9999.
 const FIRST_DAY: i64 = -719_528;

@@ -41,6 +41,8 @@ pub(crate) use blocks::{BlockMap, BlockPlace, FilePool};
 pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
 pub(crate) use new_root::{NewRoot, new_uuid, now_micros, sync_folder, write_durably};
 pub(crate) use pbc::{Pbc, Torn, single_record_file};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use pbc::{append_record, file_start};
 pub use roots::{Discovered, FsRoots, discover, has_roots};
 pub(crate) use scavenge::nameless_files;
 pub(crate) use stretches::Stretches;

@@ -1,5 +1,7 @@
 //! The parsers as functions on bytes: whatever they are given, they must come back.
 
+mod damage;
+
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int32Array};
@@ -18,6 +20,8 @@ use crate::file::page::{nested, numbers, order, strings, words};
 use crate::file::stream::open_stream_until_damage;
 use crate::file::{CarbonType, ColumnNode};
 use crate::messages::{ChunkHeader, FileFooter, FileHeader, IndexHeader};
+
+pub use damage::damaged_file;
 
 /// Headers, footers, chunk headers, index files and encoder meta.
 pub fn structures(bytes: &[u8]) {
@@ -180,6 +184,11 @@ mod tests {
             nested(&bytes);
             streams(&bytes);
             old_pages(&bytes);
+        }
+
+        #[test]
+        fn any_damage_is_met(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            damaged_file(&bytes);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The decoders as functions on bytes, for the targets in `fuzz/`.
 
+mod damage;
+
 use arrow_schema::DataType;
 use bytes::Bytes;
 
@@ -9,6 +11,8 @@ use crate::metadata::{
 };
 use crate::read::{DataPage, LeafBatch, Scratch};
 use crate::schema::Leaf;
+
+pub use damage::damaged_file;
 
 const TYPES: [PhysicalType; 7] = [
     PhysicalType::Boolean,
@@ -78,6 +82,11 @@ mod tests {
             let (physical, max_def, max_rep, encoding) = shape;
             super::page(physical, max_def, max_rep, encoding, entries, &body);
             super::headers(&body);
+        }
+
+        #[test]
+        fn any_damage_without_checksums_is_met(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            super::damaged_file(&bytes);
         }
     }
 }

@@ -3,6 +3,8 @@
 //! They give nothing back; what must hold is that they end, without a panic and without more memory than the bytes can
 //! justify. The property tests of this module run the same functions on a few hundred inputs.
 
+mod damage;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,6 +15,8 @@ use crate::cfile::CFileReaderOptions;
 use crate::fs::{Pbc, parse_block_records};
 use crate::tablet::{DeltaFile, TabletMetadata, parse_damaged_superblock};
 use crate::wal::{parse_rows, parse_segment};
+
+pub use damage::{damaged_cfile, damaged_container, damaged_log};
 
 /// A protobuf container, its records as block records of a container.
 pub fn container(bytes: &[u8]) {
@@ -84,6 +88,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_damage_under_right_checksums_is_met(bytes in any_bytes(40)) {
+            damaged_cfile(&bytes);
+            damaged_log(&bytes);
+            damaged_container(&bytes);
+        }
+
         #[test]
         fn any_bytes_end_without_a_panic(bytes in any_bytes(400)) {
             for parse in [container, superblock, log_segment, delta_file, array_cell] {
