@@ -73,7 +73,7 @@ pub mod verify;
 pub mod views;
 pub mod widen;
 
-pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
+pub use atomic::{AtomicFile, AtomicFolder};
 pub use dataset::{Absence, BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest, Split};
 pub use error::{CallOption, Error, ErrorKind, Position, Result};
 pub use limits::Limits;
@@ -83,5 +83,5 @@ pub use progress::Progress;
 pub use rows::RowRanges;
 pub use salvage::{Extent, LossLog, LostCells, LostRows};
 pub use source::{Source, SourceRef};
-pub use storage::Location;
+pub use storage::{Location, NewFile, NewFolder, SharedFile};
 pub use verify::{Finding, Severity, VerifyDepth, VerifyReport};

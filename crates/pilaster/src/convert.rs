@@ -1,6 +1,5 @@
 //! Any format to any format: streamed, checked, and complete or not there at all.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use pilaster_core::{
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::json_lines::count_objects;
 use crate::foreign::parquet::ParquetDataset;
+use crate::foreign::source_read::SourceRead;
 use crate::formats::{DRIVERS, writer_of};
 use crate::open::OpenOptions;
 use crate::output::{self, OutputFormat, WriteOptions};
@@ -145,19 +145,18 @@ pub(crate) fn write_file(
         progress.advance(batch.num_rows() as u64);
     }
     writer.finish().map_err(in_target)?;
-    let file = file.take()?;
-    let Some(path) = file.path() else {
-        let bytes = file.bytes();
-        file.commit()?;
+    let mut file = file.take()?;
+    let bytes = file.bytes();
+    let Some(source) = file.written()? else {
+        file.finish()?;
         return Ok(ConvertSummary { rows, bytes, is_counted: false });
     };
-    let written = count_rows(path, target.format, schema).map_err(in_target)?;
+    let written = count_rows(source, target.format, schema).map_err(in_target)?;
     if let Some(written) = written
         && written != rows
     {
         return Err(in_target(miscounted(rows, written)));
     }
-    let bytes = fs::metadata(path).map_err(|error| in_target(error.into()))?.len();
     if let Some((ending, content)) = writer_of(target.format)
         .ok()
         .map(|driver| driver.beside(target.format, schema, &options.write))
@@ -166,21 +165,20 @@ pub(crate) fn write_file(
     {
         write_beside(&target.path.with_extension(ending), &content, &options.overwrite)?;
     }
-    file.commit()?;
+    file.finish()?;
     Ok(ConvertSummary { rows, bytes, is_counted: written.is_some() })
 }
 
 /// Writes a small file that belongs to another; it appears whole, or not at all.
 fn write_beside(path: &Path, content: &[u8], overwrite: &Overwrite) -> Result<()> {
-    let name = path.display().to_string();
     // A run that was killed before the other file had its name has left it.
     if is_written(path, content) {
         return Ok(());
     }
     overwrite.check(path)?;
     let mut file = SharedFile::create(path)?;
-    file.write_all(content).map_err(|error| Error::from(error).at(&name, 0, ""))?;
-    file.take()?.commit()
+    file.write_all(content)?;
+    file.take()?.finish()
 }
 
 /// Whether a file is there already with these very bytes.
@@ -251,14 +249,13 @@ fn miscounted(read: u64, written: u64) -> Error {
 }
 
 /// Counts the rows of what was written, by reading it; `None` where a format cannot be read back.
-fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<Option<u64>> {
-    let source: SourceRef = Arc::new(FileSource::open(path)?);
+fn count_rows(source: SourceRef, format: OutputFormat, schema: &SchemaRef) -> Result<Option<u64>> {
     let options = OpenOptions::default();
     let rows = match format {
         OutputFormat::Parquet => ParquetDataset::open(source, &options)?.row_count(),
         OutputFormat::Arrow => ArrowDataset::open_file(source, &options)?.row_count(),
-        OutputFormat::Csv => Some(count_records(path, b',')?),
-        OutputFormat::Tsv => Some(count_records(path, b'\t')?),
+        OutputFormat::Csv => Some(count_records(source, b',')?),
+        OutputFormat::Tsv => Some(count_records(source, b'\t')?),
         OutputFormat::Json | OutputFormat::Jsonl => Some(count_objects(&source)?),
         OutputFormat::CFile | OutputFormat::Redfile | OutputFormat::DorisSegment => {
             options.open_source(source)?.row_count()
@@ -273,11 +270,9 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
     Ok(rows.filter(|_| !schema.fields().is_empty()))
 }
 
-fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .from_path(path)
-        .map_err(|error| Error::corrupt("a csv header", error))?;
+fn count_records(source: SourceRef, delimiter: u8) -> Result<u64> {
+    let source = SourceRead::starting_at(source, 0);
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(source);
     let mut record = csv::ByteRecord::new();
     let mut rows = 0u64;
     while reader.read_byte_record(&mut record).map_err(|error| Error::corrupt("a csv record", error))? {
@@ -288,6 +283,8 @@ fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
 
 #[cfg(all(test, any(feature = "kudu", feature = "doris", feature = "carbondata")))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

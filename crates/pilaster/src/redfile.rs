@@ -167,7 +167,7 @@ pub fn write_sidecar(
         pilaster_redfile::write_sidecar(open_source(path)?, &inner, file.clone(), &repair_options(options))?;
     let file = file.take()?;
     let bytes = file.bytes();
-    file.commit()?;
+    file.finish()?;
     Ok(found(path, &report, bytes))
 }
 

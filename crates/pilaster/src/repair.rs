@@ -58,7 +58,7 @@ pub fn repair(
     let driver = driver_of(&source, &options)?;
     let file = SharedFile::create(target)?;
     let report = driver.repair(source, file.clone(), &options, progress)?;
-    file.take()?.commit()?;
+    file.take()?.finish()?;
     Ok(report)
 }
 
