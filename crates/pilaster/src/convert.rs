@@ -1,14 +1,12 @@
 //! Any format to any format: streamed, checked, and complete or not there at all.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::source::{FileSource, Source};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Progress, Result, ScanRequest, SharedFile, SourceRef, fitting,
+    BatchReader, Dataset, Error, Limits, Location, Progress, Result, ScanRequest, SharedFile, SourceRef,
+    fitting,
 };
 
 use crate::foreign::arrow_ipc::ArrowDataset;
@@ -24,33 +22,33 @@ use crate::overwrite::Overwrite;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertTarget {
     /// The file or folder that will appear.
-    pub path: PathBuf,
+    pub place: Location,
     /// Its format.
     pub format: OutputFormat,
 }
 
 impl ConvertTarget {
     /// A target of this format.
-    pub fn new(path: impl Into<PathBuf>, format: OutputFormat) -> Self {
-        Self { path: path.into(), format }
+    pub fn new(place: impl Into<Location>, format: OutputFormat) -> Self {
+        Self { place: place.into(), format }
     }
 
     /// A target whose format its extension names.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the extension is unknown.
-    pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
-        let path = path.into();
-        let format = OutputFormat::from_path(&path).ok_or_else(|| {
+    pub fn from_path(place: impl Into<Location>) -> Result<Self> {
+        let place = place.into();
+        let format = OutputFormat::from_path(place.path()).ok_or_else(|| {
             let message = "the name does not say which format to write; end it in .parquet, .arrow, .red, .csv, .tsv, .json \
                            or .jsonl, or name the format (-f kudu, -f cfile-set for folders)";
-            Error::invalid(message).at(&path.display().to_string(), 0, "")
+            place.blame(Error::invalid(message))
         })?;
-        Ok(Self { path, format })
+        Ok(Self { place, format })
     }
 
     fn name(&self) -> String {
-        self.path.display().to_string()
+        self.place.to_string()
     }
 }
 
@@ -105,8 +103,8 @@ pub fn convert(
 ) -> Result<ConvertSummary> {
     let is_addition = DRIVERS.iter().any(|driver| driver.adds_to(target.format, &options.write));
     match target.format.is_folder() {
-        true => options.overwrite.check_folder(&target.path, is_addition)?,
-        false => options.overwrite.check(&target.path)?,
+        true => options.overwrite.check_folder(&target.place, is_addition)?,
+        false => options.overwrite.check(&target.place)?,
     }
     // Writers copy strings that scans share.
     let batches = fitting::batches(dataset.read(request)?, &Limits::default());
@@ -132,7 +130,7 @@ pub(crate) fn write_file(
     options: &ConvertOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let file = SharedFile::create(&target.path)?;
+    let file = SharedFile::create(&target.place)?;
     let in_target = |error: Error| error.at(&target.name(), 0, "");
     let mut writer =
         output::writer(target.format, Box::new(file.clone()), Arc::clone(schema), &options.write)
@@ -147,43 +145,71 @@ pub(crate) fn write_file(
     writer.finish().map_err(in_target)?;
     let mut file = file.take()?;
     let bytes = file.bytes();
-    let Some(source) = file.written()? else {
-        file.finish()?;
-        return Ok(ConvertSummary { rows, bytes, is_counted: false });
+    let beside = || match writer_of(target.format) {
+        Ok(driver) => match driver.beside(target.format, schema, &options.write)? {
+            Some((ending, content)) => {
+                write_beside(&target.place.with_extension(ending), &content, &options.overwrite)
+            }
+            None => Ok(()),
+        },
+        Err(_) => Ok(()),
     };
-    let written = count_rows(source, target.format, schema).map_err(in_target)?;
-    if let Some(written) = written
-        && written != rows
-    {
-        return Err(in_target(miscounted(rows, written)));
+    let is_counted = match file.written()? {
+        Some(source) => {
+            let is_counted = count(source, rows, target, schema)?;
+            beside()?;
+            file.finish()?;
+            is_counted
+        }
+        None => {
+            file.finish()?;
+            // Of a pipe nothing can be read again; in a store of objects, only what is finished.
+            let is_counted = target.place.is_file()? && count_finished(rows, target, schema)?;
+            if is_counted {
+                beside()?;
+            }
+            is_counted
+        }
+    };
+    Ok(ConvertSummary { rows, bytes, is_counted })
+}
+
+/// Counts the rows of an output; `false` if nobody can.
+///
+/// # Errors
+/// If there are others than were written.
+fn count(source: SourceRef, rows: u64, target: &ConvertTarget, schema: &SchemaRef) -> Result<bool> {
+    let written =
+        count_rows(source, target.format, schema).map_err(|error| error.at(&target.name(), 0, ""))?;
+    match written {
+        Some(written) if written != rows => Err(target.place.blame(miscounted(rows, written))),
+        written => Ok(written.is_some()),
     }
-    if let Some((ending, content)) = writer_of(target.format)
-        .ok()
-        .map(|driver| driver.beside(target.format, schema, &options.write))
-        .transpose()?
-        .flatten()
-    {
-        write_beside(&target.path.with_extension(ending), &content, &options.overwrite)?;
+}
+
+/// Counts the rows of an output that has its name already, and takes it away if there are others than were written.
+fn count_finished(rows: u64, target: &ConvertTarget, schema: &SchemaRef) -> Result<bool> {
+    let counted = target.place.open().and_then(|source| count(source, rows, target, schema));
+    if counted.is_err() {
+        // The first error says more than that it cannot be removed.
+        let _ = target.place.remove();
     }
-    file.finish()?;
-    Ok(ConvertSummary { rows, bytes, is_counted: written.is_some() })
+    counted
 }
 
 /// Writes a small file that belongs to another; it appears whole, or not at all.
-fn write_beside(path: &Path, content: &[u8], overwrite: &Overwrite) -> Result<()> {
+fn write_beside(place: &Location, content: &[u8], overwrite: &Overwrite) -> Result<()> {
     // A run that was killed before the other file had its name has left it.
-    if is_written(path, content) {
+    if is_written(place, content) {
         return Ok(());
     }
-    overwrite.check(path)?;
-    let mut file = SharedFile::create(path)?;
-    file.write_all(content)?;
-    file.take()?.finish()
+    overwrite.check(place)?;
+    place.write(content)
 }
 
 /// Whether a file is there already with these very bytes.
-fn is_written(path: &Path, content: &[u8]) -> bool {
-    let source = FileSource::open(path).ok().filter(|source| source.size() == content.len() as u64);
+fn is_written(place: &Location, content: &[u8]) -> bool {
+    let source = place.open().ok().filter(|source| source.size() == content.len() as u64);
     source.is_some_and(|source| source.read_at(0..source.size()).is_ok_and(|bytes| bytes == content))
 }
 
@@ -201,7 +227,7 @@ fn convert_folder(
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
     let driver = writer_of(target.format).map_err(|error| error.at(&target.name(), 0, ""))?;
-    driver.write_folder(target.format, batches, &target.path, &options.write, progress)
+    driver.write_folder(target.format, batches, &target.place, &options.write, progress)
 }
 
 /// What was written to a folder, and how many rows were found there afterwards.
@@ -219,10 +245,10 @@ impl Counted {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`]
-    pub(crate) fn check(self, folder: &Path) -> Result<ConvertSummary> {
+    pub(crate) fn check(self, folder: &Location) -> Result<ConvertSummary> {
         let Self { rows, bytes, found } = self;
         match found.filter(|found| *found != rows) {
-            Some(found) => Err(miscounted(rows, found).at(&folder.display().to_string(), 0, "")),
+            Some(found) => Err(folder.blame(miscounted(rows, found))),
             None => Ok(ConvertSummary { rows, bytes, is_counted: found.is_some() }),
         }
     }
@@ -234,12 +260,12 @@ impl Counted {
 /// As [`convert`].
 #[cfg(any(feature = "kudu", feature = "doris", feature = "carbondata"))]
 pub(crate) fn write_counted(
-    folder: &Path,
-    fill: impl FnOnce(&Path) -> Result<Counted>,
+    folder: &Location,
+    fill: impl FnOnce(&Location) -> Result<Counted>,
 ) -> Result<ConvertSummary> {
-    let unchecked = pilaster_core::AtomicFolder::create(folder)?;
-    let summary = fill(unchecked.path())?.check(folder)?;
-    unchecked.commit()?;
+    let unchecked = pilaster_core::NewFolder::create(folder)?;
+    let summary = fill(unchecked.place())?.check(folder)?;
+    unchecked.finish()?;
     Ok(summary)
 }
 
@@ -271,8 +297,8 @@ fn count_rows(source: SourceRef, format: OutputFormat, schema: &SchemaRef) -> Re
 }
 
 fn count_records(source: SourceRef, delimiter: u8) -> Result<u64> {
-    let source = SourceRead::starting_at(source, 0);
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(source);
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).from_reader(SourceRead::starting_at(source, 0));
     let mut record = csv::ByteRecord::new();
     let mut rows = 0u64;
     while reader.read_byte_record(&mut record).map_err(|error| Error::corrupt("a csv record", error))? {
@@ -298,8 +324,8 @@ mod tests {
         ] {
             let place = tempfile::tempdir().unwrap();
             let target = place.path().join("out");
-            let done = write_counted(&target, |folder| {
-                fs::write(folder.join("rows"), "abc").unwrap();
+            let done = write_counted(&(&target).into(), |folder| {
+                folder.child("rows").write(b"abc").unwrap();
                 assert!(!target.exists(), "{case}");
                 Ok(Counted { rows: 3, bytes: 3, found: count? })
             });

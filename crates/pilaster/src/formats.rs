@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::{Absence, BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
+use pilaster_core::{
+    Absence, BatchReader, DatasetRef, Error, Location, Progress, Result, SharedFile, SourceRef,
+};
 
 use crate::convert::ConvertSummary;
 use crate::detect::Format;
@@ -122,7 +124,7 @@ pub(crate) trait Driver: Sync {
         &self,
         format: OutputFormat,
         _batches: BatchReader,
-        _folder: &Path,
+        _folder: &Location,
         _options: &WriteOptions,
         _progress: &dyn Progress,
     ) -> Result<ConvertSummary> {

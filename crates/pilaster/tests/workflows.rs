@@ -19,6 +19,7 @@ use arrow_array::{Array, RecordBatch};
 use made::{ROWS, all_rows, ids, parquet_bytes, sample};
 use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
 use pilaster::core::progress::Silent;
+use pilaster::core::storage::MemoryStorage;
 use pilaster::ls::{ListOptions, State, list};
 use pilaster::migrate::{MigrateOptions, migrate};
 use pilaster::output::{ParquetCodec, WriteOptions};
@@ -79,8 +80,8 @@ fn rows_survive_every_format() {
             convert(dataset.as_ref(), &ScanRequest::default(), &target, &ConvertOptions::default(), &Silent);
         let done = done.unwrap();
         assert_eq!((done.rows, done.is_counted), (ROWS as u64, true), "{format}");
-        assert!(format.is_folder() || done.bytes == fs::metadata(&target.path).unwrap().len());
-        let back = open(&target.path.display().to_string()).unwrap();
+        assert!(format.is_folder() || done.bytes == fs::metadata(target.place.path()).unwrap().len());
+        let back = open(&target.place.to_string()).unwrap();
         let rows = all_rows(back.as_ref());
         assert_eq!(rows.columns(), batch.columns(), "{format}");
     }
@@ -88,11 +89,29 @@ fn rows_survive_every_format() {
 }
 
 #[test]
+fn every_format_is_written_to_memory_and_counted_there() {
+    let folder = Folder::new();
+    let dataset = open(&folder.write("a.csv", "a,b\n1,2\n3,4\n")).unwrap();
+    let place = MemoryStorage::new("memory").root();
+    for (format, name) in OutputFormat::ALL {
+        if matches!(format, OutputFormat::Table | OutputFormat::CFile) {
+            continue;
+        }
+        let target = ConvertTarget::new(place.child(name), format);
+        let options = ConvertOptions::default();
+        let done = convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent).unwrap();
+        assert_eq!((done.rows, done.is_counted), (2, true), "{format}");
+        let again = convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent);
+        assert_eq!(again.unwrap_err().to_string(), format!("memory/{name}: exists already"));
+    }
+}
+
+#[test]
 fn an_existing_file_is_replaced_only_if_asked() {
     let folder = Folder::new();
     let dataset = open(&folder.write("a.csv", "a,b\n1,2\n")).unwrap();
     let path = folder.write("out.parquet", "precious");
-    let target = ConvertTarget::from_path(path.clone()).unwrap();
+    let target = ConvertTarget::from_path(Path::new(&path)).unwrap();
     let error =
         convert(dataset.as_ref(), &ScanRequest::default(), &target, &ConvertOptions::default(), &Silent);
     assert_eq!(error.unwrap_err().to_string(), format!("{path}: exists already"));
@@ -102,7 +121,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
         .with_write(WriteOptions::default().with_parquet_codec(ParquetCodec::Snappy).with_row_group_rows(1));
     convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent).unwrap();
     assert_eq!(open(&path).unwrap().row_count(), Some(1));
-    assert!(ConvertTarget::from_path("x.unknown").is_err());
+    assert!(ConvertTarget::from_path(Path::new("x.unknown")).is_err());
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Driver for CarbonData {
         &self,
         _format: OutputFormat,
         batches: BatchReader,
-        folder: &Path,
+        folder: &Location,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {

@@ -196,7 +196,7 @@ impl Driver for Doris {
         &self,
         _format: OutputFormat,
         batches: BatchReader,
-        folder: &Path,
+        folder: &Location,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {

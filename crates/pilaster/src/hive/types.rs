@@ -4,7 +4,7 @@
 //! files that begin with an underscore.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use arrow_array::{Array, ArrayRef};
@@ -12,7 +12,7 @@ use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use pilaster_core::error::AtPosition;
-use pilaster_core::{AtomicFile, Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 
 use crate::schema_file;
 
@@ -22,12 +22,8 @@ const NAME: &str = "_pilaster_partitions.json";
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`]
-pub fn write_partition_types(folder: &Path, columns: &Schema) -> Result<()> {
-    let path = folder.join(NAME);
-    let name = path.display().to_string();
-    let mut file = AtomicFile::create(&path)?;
-    file.write_all(format!("{:#}\n", schema_file::to_json(columns)).as_bytes()).at(&name, 0, "")?;
-    file.commit()
+pub fn write_partition_types(folder: impl Into<Location>, columns: &Schema) -> Result<()> {
+    folder.into().child(NAME).write(format!("{:#}\n", schema_file::to_json(columns)).as_bytes())
 }
 
 /// The columns as whoever wrote the folder noted them.

@@ -110,11 +110,11 @@ impl BatchWriter for CFileOutput {
 /// Writes a set of CFiles; it is opened again and its rows are counted before it gets its name.
 pub(super) fn write_set(
     batches: BatchReader,
-    folder: &Path,
+    folder: &Location,
     options: &CFileSetWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     write_counted(folder, |folder| {
         let mut writer = CFileSetWriter::create(folder, batches.schema(), options).map_err(in_folder)?;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::{BatchReader, DatasetRef, Progress, Result, SourceRef};
+use pilaster_core::{BatchReader, DatasetRef, Location, Progress, Result, SourceRef};
 pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, Encoding, KuduType, Version};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
 pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry, TabletLog};
@@ -84,7 +84,7 @@ impl Driver for Kudu {
         &self,
         format: OutputFormat,
         batches: BatchReader,
-        folder: &Path,
+        folder: &Location,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use pilaster_core::{
-    BatchReader, CallOption, Dataset, DatasetRef, Error, Finding, LostRows, Progress, Result, VerifyDepth,
-    VerifyReport,
+    BatchReader, CallOption, Dataset, DatasetRef, Error, Finding, Location, LostRows, Progress, Result,
+    VerifyDepth, VerifyReport,
 };
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions, OrphanGroup, TabletEntry, Unproven, Unread};
 use pilaster_kudu::table_writer::{KuduTableWriter, KuduTableWriterOptions};
@@ -219,14 +219,14 @@ pub fn parse_as_of(text: &str) -> Result<u64> {
 /// Writes a table as the folder of a tablet server; it is opened again and its rows are counted.
 pub(super) fn write(
     batches: BatchReader,
-    folder: &Path,
+    folder: &Location,
     options: &KuduTableWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let mut options = options.clone();
-    let stem = folder.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = folder.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
     if let (None, Some(stem)) = (options.table_name(), stem) {
         options = options.with_table_name(stem);
     }
@@ -238,7 +238,7 @@ pub(super) fn write(
             progress.advance(batch.num_rows() as u64);
         }
         let summary = writer.finish().map_err(in_folder)?;
-        let store = KuduStore::open(&[folder.to_path_buf()], KuduStoreOptions::default())?;
+        let store = KuduStore::open(std::slice::from_ref(folder), KuduStoreOptions::default())?;
         let found = store.table(None)?.row_count();
         let found =
             found.ok_or_else(|| in_folder(Error::corrupt("a table that counts its rows", "no count")))?;
