@@ -96,7 +96,7 @@ impl Overwrite {
                 continue;
             }
             for source in paths::expand_glob(source)? {
-                let Ok(source) = Location::local(paths::local(&source)).real() else { continue };
+                let Ok(source) = source.real() else { continue };
                 if is_in(target, &source) || is_same_file(target, &source) {
                     return Ok(true);
                 }

@@ -101,9 +101,33 @@ fn every_format_is_written_to_memory_and_counted_there() {
         let options = ConvertOptions::default();
         let done = convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent).unwrap();
         assert_eq!((done.rows, done.is_counted), (2, true), "{format}");
+        if format != OutputFormat::DorisSegment {
+            let back = OpenOptions::default().open_location(&target.place).unwrap();
+            assert_eq!(all_rows(back.as_ref()).num_rows(), 2, "{format}");
+        }
         let again = convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent);
         assert_eq!(again.unwrap_err().to_string(), format!("memory/{name}: exists already"));
     }
+}
+
+#[test]
+fn folders_of_files_and_partitions_are_opened_in_memory() {
+    let files = [
+        ("t/a.csv", "a,b\n1,2\n"),
+        ("t/b.csv", "a,b\n3,4\n"),
+        ("p/day=1/x.csv", "a\n1\n"),
+        ("p/day=2/x.csv", "a\n2\n"),
+    ];
+    let place = MemoryStorage::with_files("memory", files).root();
+    for (name, columns) in [("t", vec!["a", "b"]), ("p", vec!["a", "day"])] {
+        let table = OpenOptions::default().open_location(place.child(name)).unwrap();
+        let rows = all_rows(table.as_ref());
+        let schema = rows.schema();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!((rows.num_rows(), names), (2, columns), "{name}");
+    }
+    let missing = OpenOptions::default().open_location(place.child("u")).unwrap_err();
+    assert!(missing.to_string().starts_with("memory/u: "), "{missing}");
 }
 
 #[test]

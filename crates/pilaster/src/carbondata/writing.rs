@@ -100,8 +100,8 @@ pub fn compact_table(
     segments: Option<&[String]>,
     options: &CarbonDataWriterOptions,
 ) -> Result<CompactionSummary> {
-    let folder = paths::local(path);
-    if !pilaster_carbondata::table::has_metadata(folder)? {
+    let folder = paths::place(path)?;
+    if !pilaster_carbondata::table::has_metadata(&folder)? {
         return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
     }
     pilaster_carbondata::table::compact(folder, segments, options.table.clone())

@@ -1,7 +1,5 @@
 //! The disks of tablet servers.
 
-use std::path::{Path, PathBuf};
-
 use pilaster_core::{
     BatchReader, CallOption, Dataset, DatasetRef, Error, Finding, Location, LostRows, Progress, Result,
     VerifyDepth, VerifyReport,
@@ -25,8 +23,8 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) fn open(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
-        let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    pub(super) fn open(folders: &[Location], options: &OpenOptions) -> Result<Self> {
+        let names: Vec<_> = folders.iter().map(|folder| folder.to_string()).collect();
         Ok(Self { name: names.join(" "), store: open_servers(folders, options)? })
     }
 }
@@ -176,7 +174,7 @@ fn orphan_entry(path: &str, group: OrphanGroup) -> Entry {
 ///
 /// # Errors
 /// If they are no roots of a Kudu server, or cannot be read by this build.
-pub fn open_servers(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStore> {
+pub fn open_servers(folders: &[Location], options: &OpenOptions) -> Result<KuduStore> {
     let store_options = (options.kudu().store.clone())
         .with_cfile_options(cfile_options(options))
         .with_as_of(options.as_of().map(parse_as_of).transpose()?);
@@ -185,15 +183,15 @@ pub fn open_servers(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduSt
 
 /// Whether a folder is a root of a Kudu server, or has roots in or below its folders. A folder with columnar files of its own is
 /// a folder of files, whatever lies deeper; notes and logs beside the roots are none.
-pub(super) fn is_store(folder: &Path) -> bool {
+pub(super) fn is_store(folder: &Location) -> bool {
     (is_root(folder) || !has_columnar_files(folder))
         && pilaster_kudu::store::is_kudu_folder(folder).unwrap_or(false)
 }
 
 /// Whether a folder is a root itself.
-pub(super) fn is_root(folder: &Path) -> bool {
-    let is_dir = |name: &str| folder.join(name).is_dir();
-    let is_there = |name: &str| folder.join(name).exists();
+pub(super) fn is_root(folder: &Location) -> bool {
+    let is_dir = |name: &str| folder.child(name).is_folder().unwrap_or(false);
+    let is_there = |name: &str| folder.child(name).entry().is_ok_and(|entry| entry.is_some());
     is_dir("tablet-meta")
         || is_dir("wals")
         || is_dir("data") && (is_there("data/block_manager_instance") || is_there("instance"))
