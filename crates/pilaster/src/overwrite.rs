@@ -134,7 +134,6 @@ fn final_name(target: &Location, place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::PathBuf;
 
     use super::*;
 
