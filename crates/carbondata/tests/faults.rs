@@ -12,9 +12,14 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
 use arrow_select::concat::concat_batches;
-use pilaster_carbondata::table::{CarbonTable, CarbonTableOptions, find_tables, has_tables};
+use pilaster_carbondata::table::{
+    CarbonTable, CarbonTableOptions, CarbonTableWriter, CarbonTableWriterOptions, compact, find_tables,
+    has_tables,
+};
 use pilaster_core::progress::Silent;
 use pilaster_core::storage::MemoryStorage;
 use pilaster_core::{
@@ -22,6 +27,7 @@ use pilaster_core::{
 };
 use pilaster_testing::fault_net::{Looks, check, in_memory};
 use pilaster_testing::faults::{Fault, faulty};
+use pilaster_testing::write_net::{self, Writes};
 use support::{batches, testdata};
 
 fn open(folder: &Location, recovers: bool) -> Result<CarbonTable> {
@@ -77,6 +83,55 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         let calls = check(&memory, &looks);
         assert!(calls > 100, "{name}: {calls} calls");
     }
+}
+
+/// Rows of two partitions.
+fn batch() -> RecordBatch {
+    let columns: [(&str, ArrayRef); 3] = [
+        ("id", Arc::new(Int32Array::from(vec![3, 1, 4, 2]))),
+        ("name", Arc::new(StringArray::from(vec!["c", "a", "d", "b"]))),
+        ("part", Arc::new(StringArray::from(vec!["x", "y", "x", "y"]))),
+    ];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn create(folder: &Location, options: &CarbonTableWriterOptions) -> Result<()> {
+    let mut writer = CarbonTableWriter::create(folder, &batch().schema(), options.clone())?;
+    writer.write(&batch())?;
+    writer.finish().map(drop)
+}
+
+fn append(folder: &Location, options: &CarbonTableWriterOptions) -> Result<()> {
+    let mut writer = CarbonTableWriter::append(folder, options.clone())?;
+    writer.write(&batch())?;
+    writer.finish().map(drop)
+}
+
+#[test]
+fn what_cannot_be_written_leaves_the_table_as_it_was() {
+    let plain = CarbonTableWriterOptions::default().with_lock_timeout(Duration::ZERO);
+    let partitions = plain.clone().with_partition_columns(["part"]);
+    let dictionary = plain.clone().with_dictionary_columns(["name"]);
+    let calls = write_net::check(&Writes {
+        prepare: None,
+        write: &|folder: &Location| create(folder, &partitions),
+        rows: &rows,
+    });
+    assert!(calls > 50, "new table: {calls} calls");
+    for (kind, options) in [("partitions", partitions), ("dictionary", dictionary)] {
+        let calls = write_net::check(&Writes {
+            prepare: Some(&|folder: &Location| create(folder, &options)),
+            write: &|folder: &Location| append(folder, &options),
+            rows: &rows,
+        });
+        assert!(calls > 50, "{kind}: {calls} calls");
+    }
+    let calls = write_net::check(&Writes {
+        prepare: Some(&|folder: &Location| create(folder, &plain).and_then(|()| append(folder, &plain))),
+        write: &|folder: &Location| compact(folder, None, plain.clone()).and_then(|_| append(folder, &plain)),
+        rows: &rows,
+    });
+    assert!(calls > 50, "compaction: {calls} calls");
 }
 
 #[test]

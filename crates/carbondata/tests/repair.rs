@@ -58,9 +58,11 @@ fn heals_to(
             assert_eq!(rows(&whole(&table)), truth, "{how:?} {}", place.display());
             let verified = table.verify(VerifyDepth::Values, &Silent).unwrap();
             assert_eq!(verified.findings, [], "{how:?} {}", place.display());
-            let Some(rebuilt) = report.rebuilt.iter().find(|rebuilt| rebuilt.path == path) else { continue };
+            let Some(rebuilt) = report.rebuilt.iter().find(|rebuilt| rebuilt.path.path() == path) else {
+                continue;
+            };
             // The damaged one is still there.
-            assert_eq!(rebuilt.kept.as_ref().map(|kept| fs::read(kept).unwrap()), damaged);
+            assert_eq!(rebuilt.kept.as_ref().map(|kept| fs::read(kept.path()).unwrap()), damaged);
             count += 1;
             same += usize::from(fs::read(&path).unwrap() == before(&original.join(place)));
             // A second repair finds nothing to do.
@@ -322,10 +324,10 @@ fn what_is_no_file_makes_way_for_one() {
             fs::remove_file(path).unwrap();
             make(path);
             let report = run(&copy.1);
-            let rebuilt = report.rebuilt.iter().find(|rebuilt| rebuilt.path == *path);
+            let rebuilt = report.rebuilt.iter().find(|rebuilt| rebuilt.path.path() == path);
             let kept = rebuilt.and_then(|rebuilt| rebuilt.kept.clone());
             assert!(
-                kept.is_some_and(|kept| fs::symlink_metadata(kept).is_ok()),
+                kept.is_some_and(|kept| fs::symlink_metadata(kept.path()).is_ok()),
                 "{end} a {kind}: {report:?}"
             );
             assert!(fs::symlink_metadata(path).unwrap().is_file(), "{end} a {kind}");

@@ -586,7 +586,7 @@ fn long_values_inside_of_nested_columns_need_release_2() {
         create(&place.path().join("new"), &batch, &options);
         let options = options.with_dictionary_columns(["c0"]);
         let mut writer =
-            CarbonTableWriter::create(&place.path().join("old"), &batch.schema(), options).unwrap();
+            CarbonTableWriter::create(place.path().join("old"), &batch.schema(), options).unwrap();
         let error = writer.write(&batch).and_then(|()| writer.finish().map(|_| ())).unwrap_err();
         assert!(error.to_string().contains("releases before 2.0 have at most 32767"), "{error}");
     }

@@ -117,7 +117,7 @@ pub(crate) fn write_file(
         .map_err(in_file)?;
     let rows = copy(batches, writer.as_mut())?;
     writer.finish().map_err(in_file)?;
-    file.take()?.commit()?;
+    file.take()?.finish()?;
     Ok(rows)
 }
 

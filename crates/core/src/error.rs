@@ -201,8 +201,9 @@ impl std::error::Error for Error {
 }
 
 impl From<io::Error> for Error {
+    /// Takes our own error out again when it was only carried through a call of [`io::Write`] or [`io::Read`].
     fn from(error: io::Error) -> Self {
-        Self::new(ErrorKind::Io(error))
+        error.downcast::<Self>().unwrap_or_else(|error| Self::new(ErrorKind::Io(error)))
     }
 }
 
@@ -313,6 +314,15 @@ mod tests {
         let error = Error::corrupt("1", "2").at("f", 3, "p");
         let text = error.to_string();
         assert_eq!(Error::from(ArrowError::from(error)).to_string(), text);
+    }
+
+    #[test]
+    fn comes_back_out_of_a_call_of_write_unchanged() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let own = Error::from(full()).at("a", 1, "");
+        let carried = io::Error::new(full().kind(), own.clone());
+        assert_eq!(carried.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(Error::from(carried).to_string(), own.to_string());
     }
 
     #[test]

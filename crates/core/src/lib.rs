@@ -81,7 +81,7 @@ pub mod views;
 pub mod widen;
 pub mod wrapper;
 
-pub use atomic::{AtomicFile, AtomicFolder, SharedFile};
+pub use atomic::{AtomicFile, AtomicFolder};
 pub use dataset::{Absence, BatchReader, Dataset, DatasetRef, OnDamage, Partition, Scan, ScanRequest};
 pub use error::{CallOption, Error, ErrorKind, Position, Result};
 pub use limits::Limits;
@@ -92,6 +92,6 @@ pub use progress::Progress;
 pub use rows::RowRanges;
 pub use salvage::{Extent, LossLog, LostCells, LostRows};
 pub use source::{Source, SourceRef};
-pub use storage::Location;
+pub use storage::{Location, NewFile, NewFolder, SharedFile};
 pub use verify::{Finding, Severity, VerifyDepth, VerifyReport};
 pub use wrapper::Wrapper;

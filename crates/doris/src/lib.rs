@@ -27,13 +27,14 @@
 //! Writing, from any Arrow schema:
 //!
 //! ```no_run
+//! use std::path::Path;
 //! use pilaster_doris::{TableModel, TabletSchema};
 //! use pilaster_doris::tablet::{TabletWriteOptions, TabletWriter};
 //! # fn rows() -> arrow_array::RecordBatch { unimplemented!() }
 //!
 //! let batch = rows();
 //! let schema = TabletSchema::from_arrow(&batch.schema(), &TableModel::duplicate(["id"]))?;
-//! let mut writer = TabletWriter::create("snapshot", &schema, &TabletWriteOptions::default())?;
+//! let mut writer = TabletWriter::create(Path::new("snapshot"), &schema, &TabletWriteOptions::default())?;
 //! writer.write(&batch)?;
 //! writer.finish()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

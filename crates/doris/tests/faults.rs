@@ -28,6 +28,7 @@ use pilaster_core::{
 use pilaster_doris::segment::SegmentWriteOptions;
 use pilaster_doris::tablet::{TabletOptions, TabletReader, TabletWriteOptions, find_tablets, has_tablets};
 use pilaster_testing::fault_net::{Looks, check, in_memory};
+use pilaster_testing::write_net::{self, Writes};
 use support::batches;
 
 fn texts(all: &[RecordBatch]) -> Vec<String> {
@@ -89,6 +90,20 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         let looks =
             Looks { rows: &rows, verify: &verify, salvage: &salvage, log: None, notices_changes: true };
         let calls = check(&memory, &looks);
+        assert!(calls > 100, "{model:?}: {calls} calls");
+    }
+}
+
+#[test]
+fn a_tablet_that_cannot_be_written_is_not_there() {
+    let rows = |root: &Location| match find_tablets(root, &Limits::default())?.tablets.len() {
+        1 => rows(root),
+        count => Err(Error::invalid(format!("{count} tablets")).at(&root.to_string(), 0, "")),
+    };
+    for model in MODELS {
+        let options = TabletWriteOptions::default().with_rows_per_segment(20);
+        let write = |target: &Location| model.try_write(target, 30, &options).map(drop);
+        let calls = write_net::check(&Writes { prepare: None, write: &write, rows: &rows });
         assert!(calls > 100, "{model:?}: {calls} calls");
     }
 }

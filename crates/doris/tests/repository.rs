@@ -46,7 +46,7 @@ fn repository(root: &Path, mark: &str) -> PathBuf {
     let target = backup
         .join("__palo_repository_main/__ss_monday/__ss_content/__db_1/__tbl_2/__part_3/__idx_2/__10001");
     fs::create_dir_all(&target).unwrap();
-    for file in fs::read_dir(written).unwrap().map(|entry| entry.unwrap()) {
+    for file in fs::read_dir(written.path()).unwrap().map(|entry| entry.unwrap()) {
         let content = fs::read(file.path()).unwrap();
         let md5: String = Md5::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
         let name = format!("{mark}{}.{md5}", file.file_name().to_str().unwrap());

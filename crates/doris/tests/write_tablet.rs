@@ -111,7 +111,7 @@ fn with_every_option(model: &TableModel, check: impl Fn(&TabletReader, &TabletRe
                     TabletLayout::Snapshot => target.join("77/88"),
                     TabletLayout::StorageRoot { .. } => target.join("data/1023/77/88"),
                 };
-                assert_eq!(summary.folder, expected);
+                assert_eq!(summary.folder.path(), expected);
                 check(&open(&target, None), &open(&target, Some(2)));
             }
         }
@@ -528,7 +528,7 @@ fn the_same_rows_make_the_same_files() {
     let files = |name: &str| {
         let target = folder.path().join(name);
         let summary = write(&target, &TableModel::unique(["key"]), &options, &loads());
-        let mut files: Vec<_> = std::fs::read_dir(summary.folder)
+        let mut files: Vec<_> = std::fs::read_dir(summary.folder.path())
             .unwrap()
             .map(|entry| entry.unwrap())
             .map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap()))

@@ -2,6 +2,7 @@
 //!
 //! `docs/guides/write-a-kudu-table.md` gives the folder to a real Kudu.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Date32Array, Decimal128Array, Int64Array, RecordBatch, StringArray};
@@ -12,7 +13,7 @@ const ROWS: i32 = 100_000;
 const BATCH_ROWS: usize = 8_192;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args().nth(1).ok_or("give the folder to write")?;
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("give the folder to write")?);
     let options = KuduTableWriterOptions::default()
         .with_table_name("orders")
         .with_primary_key(["id"])

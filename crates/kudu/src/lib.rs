@@ -54,7 +54,6 @@ pub mod key;
 mod messages;
 pub mod partition_hash;
 pub mod store;
-#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 pub mod table_writer;
 pub mod tablet;
 pub mod wal;

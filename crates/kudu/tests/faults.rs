@@ -16,17 +16,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use bytes::Bytes;
-
 use pilaster_core::progress::Silent;
 use pilaster_core::storage::MemoryStorage;
 use pilaster_core::{
     Dataset, Error, Finding, Location, LossLog, LostRows, Result, VerifyDepth, VerifyReport,
 };
+use pilaster_kudu::cfile_set::{CFileSet, CFileSetOptions, CFileSetWriter, CFileSetWriterOptions};
+use pilaster_kudu::fs::BlockManager;
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions, is_kudu_folder};
+use pilaster_kudu::table_writer::{HashPartition, KuduTableWriter, KuduTableWriterOptions};
 use pilaster_kudu::tablet::KuduTable;
 use pilaster_testing::fault_net::{LogEnd, Looks, check, in_memory, in_memory_with};
 use pilaster_testing::faults::{Fault, faulty};
+use pilaster_testing::write_net::{self, Writes};
 use support::tables::rows_of;
 
 /// Its cells as texts.
@@ -114,6 +118,60 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         let calls = check(&memory, &looks);
         assert!(calls > 100, "{name}: {calls} calls");
     }
+}
+
+/// Few rows of columns of both widths, in batches of one row.
+fn batches() -> Vec<RecordBatch> {
+    let row = |id: i64| {
+        let columns: [(&str, ArrayRef, bool); 2] = [
+            ("id", Arc::new(Int64Array::from(vec![id])), false),
+            ("name", Arc::new(StringArray::from(vec![format!("name {id}")])), true),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    };
+    (0..4).map(|id| row(id * 3 % 4)).collect()
+}
+
+#[test]
+fn a_table_that_cannot_be_written_is_not_there() {
+    let batches = batches();
+    let rows = |folder: &Location| match is_kudu_folder(folder)? {
+        true => rows(folder),
+        false => Err(folder.blame(Error::invalid("no folder of Kudu"))),
+    };
+    for manager in [BlockManager::Log, BlockManager::File] {
+        let write = |target: &Location| {
+            let options = KuduTableWriterOptions::default()
+                .with_primary_key(["id"])
+                .with_hash_partition(HashPartition::new(["id"], 2))
+                .with_block_manager(manager)
+                .with_memory_bytes(200);
+            let mut writer = KuduTableWriter::try_new(target, batches[0].schema(), options)?;
+            batches.iter().try_for_each(|batch| writer.write(batch))?;
+            writer.finish().map(drop)
+        };
+        let calls = write_net::check(&Writes { prepare: None, write: &write, rows: &rows });
+        assert!(calls > 200, "{manager}: {calls} calls");
+    }
+}
+
+#[test]
+fn a_set_that_cannot_be_written_is_not_there() {
+    let batches = batches();
+    let write = |target: &Location| {
+        let options = CFileSetWriterOptions::default();
+        let mut writer = CFileSetWriter::create(target, batches[0].schema(), &options)?;
+        batches.iter().try_for_each(|batch| writer.write(batch))?;
+        writer.finish().map(drop)
+    };
+    let rows = |folder: &Location| {
+        let set = CFileSet::open(folder, CFileSetOptions::default())?;
+        let row = |batch: &RecordBatch, row: usize| format!("{:?}", batch.slice(row, 1).columns());
+        let rows = |batch: RecordBatch| (0..batch.num_rows()).map(|at| row(&batch, at)).collect::<Vec<_>>();
+        Ok(pilaster_testing::batches(set.scan())?.into_iter().flat_map(rows).collect::<Vec<_>>())
+    };
+    let calls = write_net::check(&Writes { prepare: None, write: &write, rows: &rows });
+    assert!(calls > 50, "{calls} calls");
 }
 
 #[test]

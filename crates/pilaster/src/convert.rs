@@ -1,20 +1,18 @@
 //! Any format to any format: streamed, checked, and complete or not there at all.
 
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::source::{FileSource, Source};
 use pilaster_core::{
-    BatchReader, Dataset, Error, Limits, Progress, Result, ScanRequest, SharedFile, SourceRef, fitting,
+    BatchReader, Dataset, Error, Limits, Location, Progress, Result, ScanRequest, SharedFile, SourceRef,
+    fitting,
 };
 
 use crate::foreign::arrow_ipc::ArrowDataset;
 use crate::foreign::json_lines::count_objects;
 use crate::foreign::parquet::ParquetDataset;
+use crate::foreign::source_read::SourceRead;
 use crate::formats::{DRIVERS, writer_of};
 use crate::open::OpenOptions;
 use crate::output::{self, OutputFormat, WriteOptions};
@@ -24,33 +22,33 @@ use crate::overwrite::Overwrite;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertTarget {
     /// The file or folder that will appear.
-    pub path: PathBuf,
+    pub place: Location,
     /// Its format.
     pub format: OutputFormat,
 }
 
 impl ConvertTarget {
     /// A target of this format.
-    pub fn new(path: impl Into<PathBuf>, format: OutputFormat) -> Self {
-        Self { path: path.into(), format }
+    pub fn new(place: impl Into<Location>, format: OutputFormat) -> Self {
+        Self { place: place.into(), format }
     }
 
     /// A target whose format its extension names.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the extension is unknown.
-    pub fn from_path(path: impl Into<PathBuf>) -> Result<Self> {
-        let path = path.into();
-        let format = OutputFormat::from_path(&path).ok_or_else(|| {
+    pub fn from_path(place: impl Into<Location>) -> Result<Self> {
+        let place = place.into();
+        let format = OutputFormat::from_path(place.path()).ok_or_else(|| {
             let message = "the name does not say which format to write; end it in .parquet, .arrow, .red, .csv, .tsv, .json \
                            or .jsonl, or name the format (-f kudu, -f cfile-set for folders)";
-            Error::invalid(message).at(&path.display().to_string(), 0, "")
+            place.blame(Error::invalid(message))
         })?;
-        Ok(Self { path, format })
+        Ok(Self { place, format })
     }
 
     fn name(&self) -> String {
-        self.path.display().to_string()
+        self.place.to_string()
     }
 }
 
@@ -105,8 +103,8 @@ pub fn convert(
 ) -> Result<ConvertSummary> {
     let is_addition = DRIVERS.iter().any(|driver| driver.adds_to(target.format, &options.write));
     match target.format.is_folder() {
-        true => options.overwrite.check_folder(&target.path, is_addition)?,
-        false => options.overwrite.check(&target.path)?,
+        true => options.overwrite.check_folder(&target.place, is_addition)?,
+        false => options.overwrite.check(&target.place)?,
     }
     // Writers copy strings that scans share.
     let batches = fitting::batches(dataset.read(request)?, &Limits::default());
@@ -132,7 +130,7 @@ pub(crate) fn write_file(
     options: &ConvertOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let file = SharedFile::create(&target.path)?;
+    let file = SharedFile::create(&target.place)?;
     let in_target = |error: Error| error.at(&target.name(), 0, "");
     let mut writer =
         output::writer(target.format, Box::new(file.clone()), Arc::clone(schema), &options.write)
@@ -145,47 +143,73 @@ pub(crate) fn write_file(
         progress.advance(batch.num_rows() as u64);
     }
     writer.finish().map_err(in_target)?;
-    let file = file.take()?;
-    let Some(path) = file.path() else {
-        let bytes = file.bytes();
-        file.commit()?;
-        return Ok(ConvertSummary { rows, bytes, is_counted: false });
+    let mut file = file.take()?;
+    let bytes = file.bytes();
+    let beside = || match writer_of(target.format) {
+        Ok(driver) => match driver.beside(target.format, schema, &options.write)? {
+            Some((ending, content)) => {
+                write_beside(&target.place.with_extension(ending), &content, &options.overwrite)
+            }
+            None => Ok(()),
+        },
+        Err(_) => Ok(()),
     };
-    let written = count_rows(path, target.format, schema).map_err(in_target)?;
-    if let Some(written) = written
-        && written != rows
-    {
-        return Err(in_target(miscounted(rows, written)));
+    let is_counted = match file.written()? {
+        Some(source) => {
+            let is_counted = count(source, rows, target, schema)?;
+            beside()?;
+            file.finish()?;
+            is_counted
+        }
+        None => {
+            file.finish()?;
+            // Of a pipe nothing can be read again; in a store of objects, only what is finished.
+            let is_counted = target.place.is_file()? && count_finished(rows, target, schema)?;
+            if is_counted {
+                beside()?;
+            }
+            is_counted
+        }
+    };
+    Ok(ConvertSummary { rows, bytes, is_counted })
+}
+
+/// Counts the rows of an output; `false` if nobody can.
+///
+/// # Errors
+/// If there are others than were written.
+fn count(source: SourceRef, rows: u64, target: &ConvertTarget, schema: &SchemaRef) -> Result<bool> {
+    let written =
+        count_rows(source, target.format, schema).map_err(|error| error.at(&target.name(), 0, ""))?;
+    match written {
+        Some(written) if written != rows => Err(target.place.blame(miscounted(rows, written))),
+        written => Ok(written.is_some()),
     }
-    let bytes = fs::metadata(path).map_err(|error| in_target(error.into()))?.len();
-    if let Some((ending, content)) = writer_of(target.format)
-        .ok()
-        .map(|driver| driver.beside(target.format, schema, &options.write))
-        .transpose()?
-        .flatten()
-    {
-        write_beside(&target.path.with_extension(ending), &content, &options.overwrite)?;
+}
+
+/// Counts the rows of an output that has its name already, and takes it away if there are others than were written.
+fn count_finished(rows: u64, target: &ConvertTarget, schema: &SchemaRef) -> Result<bool> {
+    let counted = target.place.open().and_then(|source| count(source, rows, target, schema));
+    if counted.is_err() {
+        // The first error says more than that it cannot be removed.
+        let _ = target.place.remove();
     }
-    file.commit()?;
-    Ok(ConvertSummary { rows, bytes, is_counted: written.is_some() })
+    counted
 }
 
 /// Writes a small file that belongs to another; it appears whole, or not at all.
-fn write_beside(path: &Path, content: &[u8], overwrite: &Overwrite) -> Result<()> {
-    let name = path.display().to_string();
+fn write_beside(place: &Location, content: &[u8], overwrite: &Overwrite) -> Result<()> {
     // A run that was killed before the other file had its name has left it.
-    if is_written(path, content) {
+    if is_written(place, content) {
         return Ok(());
     }
-    overwrite.check(path)?;
-    let mut file = SharedFile::create(path)?;
-    file.write_all(content).map_err(|error| Error::from(error).at(&name, 0, ""))?;
-    file.take()?.commit()
+    overwrite.check(place)?;
+    place.write(content)
 }
 
 /// Whether a file is there already with these very bytes.
-fn is_written(path: &Path, content: &[u8]) -> bool {
-    let source = FileSource::open(path).ok().filter(|source| source.size() == content.len() as u64);
+fn is_written(place: &Location, content: &[u8]) -> bool {
+    let source = place.open().ok().filter(|source| source.size() == content.len() as u64);
     source.is_some_and(|source| source.read_at(0..source.size()).is_ok_and(|bytes| bytes == content))
 }
 
@@ -203,7 +227,7 @@ fn convert_folder(
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
     let driver = writer_of(target.format).map_err(|error| error.at(&target.name(), 0, ""))?;
-    driver.write_folder(target.format, batches, &target.path, &options.write, progress)
+    driver.write_folder(target.format, batches, &target.place, &options.write, progress)
 }
 
 /// What was written to a folder, and how many rows were found there afterwards.
@@ -221,10 +245,10 @@ impl Counted {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::Corrupt`]
-    pub(crate) fn check(self, folder: &Path) -> Result<ConvertSummary> {
+    pub(crate) fn check(self, folder: &Location) -> Result<ConvertSummary> {
         let Self { rows, bytes, found } = self;
         match found.filter(|found| *found != rows) {
-            Some(found) => Err(miscounted(rows, found).at(&folder.display().to_string(), 0, "")),
+            Some(found) => Err(folder.blame(miscounted(rows, found))),
             None => Ok(ConvertSummary { rows, bytes, is_counted: found.is_some() }),
         }
     }
@@ -236,12 +260,12 @@ impl Counted {
 /// As [`convert`].
 #[cfg(any(feature = "kudu", feature = "doris", feature = "carbondata"))]
 pub(crate) fn write_counted(
-    folder: &Path,
-    fill: impl FnOnce(&Path) -> Result<Counted>,
+    folder: &Location,
+    fill: impl FnOnce(&Location) -> Result<Counted>,
 ) -> Result<ConvertSummary> {
-    let unchecked = pilaster_core::AtomicFolder::create(folder)?;
-    let summary = fill(unchecked.path())?.check(folder)?;
-    unchecked.commit()?;
+    let unchecked = pilaster_core::NewFolder::create(folder)?;
+    let summary = fill(unchecked.place())?.check(folder)?;
+    unchecked.finish()?;
     Ok(summary)
 }
 
@@ -251,14 +275,13 @@ fn miscounted(read: u64, written: u64) -> Error {
 }
 
 /// Counts the rows of what was written, by reading it; `None` where a format cannot be read back.
-fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<Option<u64>> {
-    let source: SourceRef = Arc::new(FileSource::open(path)?);
+fn count_rows(source: SourceRef, format: OutputFormat, schema: &SchemaRef) -> Result<Option<u64>> {
     let options = OpenOptions::default();
     let rows = match format {
         OutputFormat::Parquet => ParquetDataset::open(source, &options)?.row_count(),
         OutputFormat::Arrow => ArrowDataset::open_file(source, &options)?.row_count(),
-        OutputFormat::Csv => Some(count_records(path, b',')?),
-        OutputFormat::Tsv => Some(count_records(path, b'\t')?),
+        OutputFormat::Csv => Some(count_records(source, b',')?),
+        OutputFormat::Tsv => Some(count_records(source, b'\t')?),
         OutputFormat::Json | OutputFormat::Jsonl => Some(count_objects(&source)?),
         OutputFormat::CFile | OutputFormat::Redfile | OutputFormat::DorisSegment => {
             options.open_source(source)?.row_count()
@@ -273,11 +296,9 @@ fn count_rows(path: &Path, format: OutputFormat, schema: &SchemaRef) -> Result<O
     Ok(rows.filter(|_| !schema.fields().is_empty()))
 }
 
-fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .from_path(path)
-        .map_err(|error| Error::corrupt("a csv header", error))?;
+fn count_records(source: SourceRef, delimiter: u8) -> Result<u64> {
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).from_reader(SourceRead::starting_at(source, 0));
     let mut record = csv::ByteRecord::new();
     let mut rows = 0u64;
     while reader.read_byte_record(&mut record).map_err(|error| Error::corrupt("a csv record", error))? {
@@ -288,6 +309,8 @@ fn count_records(path: &Path, delimiter: u8) -> Result<u64> {
 
 #[cfg(all(test, any(feature = "kudu", feature = "doris", feature = "carbondata")))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -301,8 +324,8 @@ mod tests {
         ] {
             let place = tempfile::tempdir().unwrap();
             let target = place.path().join("out");
-            let done = write_counted(&target, |folder| {
-                fs::write(folder.join("rows"), "abc").unwrap();
+            let done = write_counted(&(&target).into(), |folder| {
+                folder.child("rows").write(b"abc").unwrap();
                 assert!(!target.exists(), "{case}");
                 Ok(Counted { rows: 3, bytes: 3, found: count? })
             });

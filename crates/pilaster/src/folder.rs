@@ -3,13 +3,14 @@
 //! Notes, logs and reports lie beside data. They do not keep anyone from reading it, are never taken for it, and are said.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use pilaster_core::storage::EntryKind;
 use pilaster_core::{Error, ErrorKind, Finding, Location, Result, Severity, SourceRef};
 
 use crate::detect::{Format, detect};
-use crate::paths::{self, Kind};
+use crate::paths;
 
 /// Extensions of files that hold rows: one of these that is of no known format is damaged, and not something else.
 const DATA: [&str; 17] = [
@@ -50,7 +51,7 @@ pub(crate) struct Folder {
     /// What holds its rows, by name.
     pub(crate) files: Vec<DataFile>,
     /// Folders in it.
-    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) folders: Vec<Location>,
     /// What was looked at and is no part of it.
     pub(crate) passed_over: Vec<Finding>,
 }
@@ -60,7 +61,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the folder cannot be read.
-    pub(crate) fn look(folder: &Path) -> Result<Self> {
+    pub(crate) fn look(folder: &Location) -> Result<Self> {
         Ok(Self::of(paths::entries(folder)?, false))
     }
 
@@ -69,21 +70,20 @@ impl Folder {
         self.files.iter().map(|file| file.name.as_str()).collect()
     }
 
-    /// As [`Folder::look`], of these paths, beside which there may be folders that hold the rows.
-    pub(crate) fn of(paths: Vec<PathBuf>, has_folders: bool) -> Self {
+    /// As [`Folder::look`], of these, beside which there may be folders that hold the rows.
+    pub(crate) fn of(places: Vec<Location>, has_folders: bool) -> Self {
         let (mut files, mut folders, mut passed_over) = (Vec::new(), Vec::new(), Vec::new());
-        for path in paths {
-            match paths::kind(&path) {
-                Ok(Some(Kind::Folder)) => folders.push(path),
-                Ok(Some(Kind::Other)) => {
-                    passed_over.push(note(&path, "is a pipe or a device: it is passed over"));
+        for place in places {
+            match paths::kind(&place) {
+                Ok(Some(EntryKind::Folder)) => folders.push(place),
+                Ok(Some(EntryKind::Other)) => {
+                    passed_over.push(note(&place, "is a pipe or a device: it is passed over"));
                 }
                 // A link that leads nowhere is a file that is gone, and what nobody may look at has an error that says so.
-                Ok(Some(Kind::File) | None) | Err(_) => files.push(path),
+                Ok(Some(EntryKind::File) | None) | Err(_) => files.push(place),
             }
         }
-        let files = files.into_iter().map(|path| {
-            let place = Location::local(path);
+        let files = files.into_iter().map(|place: Location| {
             let content = place.open().and_then(|source| {
                 let format = detect(source.as_ref())?;
                 Ok((source, format))
@@ -95,7 +95,7 @@ impl Folder {
         let mut is_stray = is_stray.into_iter();
         files.retain(|file| {
             let reason = is_stray.next().flatten();
-            passed_over.extend(reason.map(|reason| note(Path::new(&file.name), reason)));
+            passed_over.extend(reason.map(|reason| note(&file.place, reason)));
             reason.is_none()
         });
         Self { files, folders, passed_over }
@@ -150,9 +150,8 @@ fn is_columnar_name(name: &str) -> bool {
 
 /// Whether a file is of a format that is not text.
 #[cfg(feature = "kudu")]
-pub(crate) fn has_columnar_files(folder: &Path) -> bool {
-    let is_columnar = |path: PathBuf| {
-        let file = Location::local(path);
+pub(crate) fn has_columnar_files(folder: &Location) -> bool {
+    let is_columnar = |file: Location| {
         file.is_file().unwrap_or(false)
             && file.open().and_then(|source| detect(source.as_ref())).is_ok_and(|format| !is_text(format))
     };
@@ -173,10 +172,10 @@ fn has_extension(name: &str, list: &[&str]) -> bool {
 }
 
 /// What is said of something that is no damage.
-pub(crate) fn note(path: &Path, message: &str) -> Finding {
+pub(crate) fn note(place: &Location, message: &str) -> Finding {
     Finding {
         severity: Severity::Warning,
-        path: Arc::from(path.display().to_string()),
+        path: Arc::from(place.to_string()),
         offset: 0,
         part: String::new(),
         message: message.to_string(),
@@ -188,14 +187,17 @@ pub(crate) fn note(path: &Path, message: &str) -> Finding {
 const MOST_LOOKED_INTO: usize = 4096;
 
 /// Why a folder that is one of these, or lies below them, cannot be listed, if there is one: it may be the one with the rows.
-pub(crate) fn unlisted_below(folders: &[PathBuf]) -> Option<Error> {
-    let mut pending: VecDeque<PathBuf> = folders.iter().cloned().collect();
+pub(crate) fn unlisted_below(folders: &[Location]) -> Option<Error> {
+    let mut pending: VecDeque<Location> = folders.iter().cloned().collect();
     for _ in 0..MOST_LOOKED_INTO {
         let folder = pending.pop_front()?;
         match paths::read_folder(&folder) {
             // Links may lead back up.
             Ok(entries) => {
-                pending.extend(entries.into_iter().filter(|path| !path.is_symlink() && path.is_dir()));
+                let is_own = |place: &Location| {
+                    !place.is_link().unwrap_or(false) && place.is_folder().unwrap_or(false)
+                };
+                pending.extend(entries.into_iter().filter(is_own));
             }
             Err(error) => return Some(error),
         }
@@ -204,10 +206,9 @@ pub(crate) fn unlisted_below(folders: &[PathBuf]) -> Option<Error> {
 }
 
 /// The error of a folder without a file to read.
-pub(crate) fn nothing_to_read(folder: &Path, inside: &Folder) -> Error {
-    let names = |paths: &[PathBuf]| -> Vec<_> {
-        let names = paths.iter().filter_map(|path| path.file_name());
-        names.take(5).map(|name| name.to_string_lossy().into_owned()).collect()
+pub(crate) fn nothing_to_read(folder: &Location, inside: &Folder) -> Error {
+    let names = |folders: &[Location]| -> Vec<_> {
+        folders.iter().take(5).map(|folder| folder.name().to_string_lossy().into_owned()).collect()
     };
     // The table may be where nobody could look.
     if let Some(error) = unlisted_below(&inside.folders) {
@@ -221,7 +222,7 @@ pub(crate) fn nothing_to_read(folder: &Path, inside: &Folder) -> Error {
             names(folders).join(", ")
         ),
     };
-    Error::invalid(message).at(&folder.display().to_string(), 0, "")
+    folder.blame(Error::invalid(message))
 }
 
 #[cfg(test)]
@@ -253,7 +254,7 @@ mod tests {
             if has_folder {
                 fs::create_dir(place.path().join("data")).unwrap();
             }
-            let found = Folder::look(place.path()).unwrap();
+            let found = Folder::look(&place.path().into()).unwrap();
             let names: Vec<_> = found
                 .files
                 .iter()
@@ -283,7 +284,7 @@ mod tests {
         fs::write(place.path().join("a.csv"), "a,b\n1,2\n").unwrap();
         let made = std::process::Command::new("mkfifo").arg(place.path().join("pipe")).status();
         assert!(made.unwrap().success());
-        let found = Folder::look(place.path()).unwrap();
+        let found = Folder::look(&place.path().into()).unwrap();
         assert_eq!((found.files.len(), found.passed_over.len()), (1, 1));
     }
 }

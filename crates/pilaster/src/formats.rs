@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::{Absence, BatchReader, DatasetRef, Error, Progress, Result, SharedFile, SourceRef};
+use pilaster_core::{
+    Absence, BatchReader, DatasetRef, Error, Location, Progress, Result, SharedFile, SourceRef,
+};
 
 use crate::convert::ConvertSummary;
 use crate::detect::Format;
@@ -44,28 +45,28 @@ pub(crate) trait Driver: Sync {
     }
 
     /// What belongs to these files of a folder, which are read as they are, and is not beside them.
-    fn missing_beside(&self, _folder: &Path, _files: &[&str]) -> Vec<Absence> {
+    fn missing_beside(&self, _folder: &Location, _files: &[&str]) -> Vec<Absence> {
         Vec::new()
     }
 
-    /// Whether a folder or an address is one table of its own.
-    fn is_table(&self, _path: &str) -> bool {
+    /// Whether a folder is one table of its own.
+    fn is_table(&self, _place: &Location) -> bool {
         false
     }
 
     /// Opens what [`Driver::is_table`] spoke for.
-    fn open_table(&self, path: &str, _options: &OpenOptions) -> Result<DatasetRef> {
-        Err(Error::invalid("is a folder of no known table").at(path, 0, ""))
+    fn open_table(&self, place: &Location, _options: &OpenOptions) -> Result<DatasetRef> {
+        Err(place.blame(Error::invalid("is a folder of no known table")))
     }
 
     /// Whether a folder holds tables of its own.
-    fn is_store(&self, _folder: &Path) -> bool {
+    fn is_store(&self, _folder: &Location) -> bool {
         false
     }
 
     /// Whether a folder that [`Driver::is_store`] spoke for belongs to this format with all that is in it: the root of a server, the
     /// folder of one table. In others on the way to such a one anything may lie.
-    fn is_root(&self, _folder: &Path) -> bool {
+    fn is_root(&self, _folder: &Location) -> bool {
         false
     }
 
@@ -75,7 +76,7 @@ pub(crate) trait Driver: Sync {
     }
 
     /// Opens folders that [`Driver::is_store`] spoke for, all together.
-    fn open_store(&self, _folders: &[PathBuf], _options: &OpenOptions) -> Result<Box<dyn Store>> {
+    fn open_store(&self, _folders: &[Location], _options: &OpenOptions) -> Result<Box<dyn Store>> {
         Err(Error::invalid(format!("{} has no folders of tables", self.name())))
     }
 
@@ -128,7 +129,7 @@ pub(crate) trait Driver: Sync {
         &self,
         format: OutputFormat,
         _batches: BatchReader,
-        _folder: &Path,
+        _folder: &Location,
         _options: &WriteOptions,
         _progress: &dyn Progress,
     ) -> Result<ConvertSummary> {

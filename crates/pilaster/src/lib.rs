@@ -71,6 +71,7 @@
 //! | `hdfs` | sources on HDFS |
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![cfg_attr(
     test,
     allow(
@@ -95,6 +96,10 @@ mod hive;
 #[cfg(feature = "kudu")]
 pub mod kudu;
 pub mod ls;
+#[cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "a migration and its journal lie on a disk")
+)]
 pub mod migrate;
 pub mod open;
 pub mod output;

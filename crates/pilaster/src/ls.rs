@@ -1,15 +1,14 @@
 //! What is there: files and tables with their rows, bytes and state.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::slice;
 
-use pilaster_core::{Dataset, Error, Result, Severity};
+use pilaster_core::storage::EntryKind;
+use pilaster_core::{Dataset, Error, Location, Result, Severity};
 
 use crate::folder::unlisted_below;
 use crate::formats::Driver;
 use crate::open::{OpenOptions, is_table_folder};
-use crate::paths::{self, Kind};
+use crate::paths;
 use crate::store::{Store, beside_tables, store_driver, store_drivers};
 use crate::verify::is_unread;
 
@@ -84,7 +83,7 @@ impl ListOptions {
 pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     // Several folders of one system are listed together: they may be the disks of one server.
-    let folders: Vec<PathBuf> = paths.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
+    let folders = paths::places(paths)?;
     if let ([_, _, ..], Some(driver)) = (folders.as_slice(), store_driver(&folders)) {
         entries.extend(list_store(driver.open_store(&folders, &options.open)?.as_ref(), options));
         folders.iter().for_each(|folder| list_beside(driver, folder, options, DEPTH, &mut entries));
@@ -92,20 +91,24 @@ pub fn list<S: AsRef<str>>(paths: &[S], options: &ListOptions) -> Result<Vec<Ent
     }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
-            let local = paths::local(&path);
-            if paths::is_address(&path) {
+            let kind = match paths::kind(&path) {
+                // What a server does not say is seen when it is opened.
+                Err(_) | Ok(None) if path.local_path().is_none() => EntryKind::File,
+                // Opening it says what is wrong with it, in the words of the system.
+                Ok(None) => {
+                    path.open()?;
+                    EntryKind::Other
+                }
+                kind => kind?.unwrap_or(EntryKind::Other),
+            };
+            if kind != EntryKind::Folder || is_table_folder(&path) {
                 entries.push(entry(&path, options));
-                continue;
-            }
-            let metadata = fs::metadata(local).map_err(|error| Error::from(error).at(&path, 0, ""))?;
-            if !metadata.is_dir() || is_table_folder(local) {
-                entries.push(entry(&path, options));
-            } else if let Some(driver) = store_driver(&[local.to_path_buf()]) {
-                let store = driver.open_store(&[local.to_path_buf()], &options.open)?;
+            } else if let Some(driver) = store_driver(slice::from_ref(&path)) {
+                let store = driver.open_store(slice::from_ref(&path), &options.open)?;
                 entries.extend(list_store(store.as_ref(), options));
-                list_beside(driver, local, options, DEPTH, &mut entries);
+                list_beside(driver, &path, options, DEPTH, &mut entries);
             } else {
-                list_folder(local, options, DEPTH, &mut entries)?;
+                list_folder(&path, options, DEPTH, &mut entries)?;
             }
         }
     }
@@ -137,10 +140,10 @@ fn list_store(store: &dyn Store, options: &ListOptions) -> Vec<Entry> {
     entries.into_iter().chain(orphans).chain(problems).collect()
 }
 
-fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
+fn list_folder(folder: &Location, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) -> Result<()> {
     let inside = paths::entries(folder)?;
-    let names: Vec<_> =
-        inside.iter().filter(|path| path.is_file()).map(|path| path.display().to_string()).collect();
+    let is_file = |path: &&Location| path.is_file().unwrap_or(false);
+    let names: Vec<_> = inside.iter().filter(is_file).map(ToString::to_string).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     for absence in options.open.missing_in(folder, &names)? {
         entries.push(folder_entry(absence.path.to_string(), "folder", State::Problem(absence.what)));
@@ -152,28 +155,28 @@ fn list_folder(folder: &Path, options: &ListOptions, depth: u32, entries: &mut V
 /// What lies beside the tables of a store.
 fn list_beside(
     driver: &dyn Driver,
-    folder: &Path,
+    folder: &Location,
     options: &ListOptions,
     depth: u32,
     entries: &mut Vec<Entry>,
 ) {
     match beside_tables(driver, folder) {
         Ok(beside) => list_paths(beside, options, depth, entries),
-        Err(error) => entries.push(folder_entry(folder.display().to_string(), "folder", state_of(&error))),
+        Err(error) => entries.push(folder_entry(folder.to_string(), "folder", state_of(&error))),
     }
 }
 
-fn list_paths(paths: Vec<PathBuf>, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) {
+fn list_paths(paths: Vec<Location>, options: &ListOptions, depth: u32, entries: &mut Vec<Entry>) {
     for path in paths {
-        let name = path.display().to_string();
+        let name = path.to_string();
         match paths::kind(&path) {
-            Ok(Some(Kind::Folder)) if !is_table_folder(&path) => {}
-            Ok(Some(Kind::Other)) => {
+            Ok(Some(EntryKind::Folder)) if !is_table_folder(&path) => {}
+            Ok(Some(EntryKind::Other)) => {
                 entries.push(folder_entry(name, "pipe or device", State::Ok));
                 continue;
             }
             Ok(_) => {
-                entries.push(entry(&name, options));
+                entries.push(entry(&path, options));
                 continue;
             }
             Err(error) => {
@@ -182,7 +185,7 @@ fn list_paths(paths: Vec<PathBuf>, options: &ListOptions, depth: u32, entries: &
             }
         }
         // A link may lead back up: it is listed, not followed.
-        let deeper = depth.checked_sub(1).filter(|_| options.recursive && !path.is_symlink());
+        let deeper = depth.checked_sub(1).filter(|_| options.recursive && !path.is_link().unwrap_or(false));
         let Some(deeper) = deeper else {
             let drivers = store_drivers(&path);
             let names: Vec<_> = drivers.iter().map(|driver| driver.name()).collect();
@@ -230,8 +233,9 @@ fn folder_entry(path: String, format: &str, state: State) -> Entry {
     }
 }
 
-fn entry(path: &str, options: &ListOptions) -> Entry {
-    match options.open.open(path) {
+fn entry(place: &Location, options: &ListOptions) -> Entry {
+    let path = &*place.to_string();
+    match options.open.open_location(place) {
         Ok(dataset) => opened(path, dataset.as_ref()),
         Err(error) => {
             let text = error.to_string();
@@ -240,7 +244,7 @@ fn entry(path: &str, options: &ListOptions) -> Entry {
                 path: path.to_string(),
                 format: None,
                 rows: None,
-                bytes: fs::metadata(paths::local(path)).map_or(0, |metadata| metadata.len()),
+                bytes: place.entry().ok().flatten().map_or(0, |entry| entry.size()),
                 columns: None,
                 details: Vec::new(),
                 state: match is_unread(path, &error) {

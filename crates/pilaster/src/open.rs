@@ -1,10 +1,9 @@
 //! From a path to a dataset.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use pilaster_core::source::open_source;
+use pilaster_core::storage::EntryKind;
 use pilaster_core::{
     Absence, CallOption, DatasetRef, Error, ErrorKind, Finding, Limits, Location, LostCells, Result,
     SourceRef,
@@ -20,8 +19,8 @@ use crate::foreign::parquet::ParquetDataset;
 use crate::formats::{DRIVERS, Driver, FormatReadOptions, reader_of};
 use crate::hive;
 use crate::migrate::missing_parts;
-use crate::paths::{self, Kind};
-use crate::store::{open_store, open_tables};
+use crate::paths;
+use crate::store::{open_tables, store_at};
 use crate::widened::WidenedDataset;
 
 /// Opens a file, a folder, a glob or an address, whatever its format.
@@ -194,26 +193,51 @@ impl OpenOptions {
     }
 
     fn open_together<S: AsRef<str>>(&self, paths: &[S]) -> Result<DatasetRef> {
-        if let Some(store) = open_store(paths, self) {
-            return store?.table(self.table());
-        }
-        let mut parts = Vec::new();
-        let mut beside = Beside::default();
-        for path in paths {
-            for path in paths::expand_glob(path.as_ref())? {
-                self.open_into(&path, &mut parts, &mut beside)?;
-            }
-        }
         let name = match paths {
             [only] => only.as_ref().to_string(),
             several => several.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" "),
         };
+        if let Some(store) = store_at(&paths::places(paths)?, self) {
+            return store?.table(self.table());
+        }
+        let mut places = Vec::new();
+        for path in paths {
+            places.extend(paths::expand_glob(path.as_ref())?);
+        }
+        self.open_places(name, &places)
+    }
+
+    /// Opens a file or a folder, wherever it lies.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open_all`].
+    pub fn open_location(&self, place: impl Into<Location>) -> Result<DatasetRef> {
+        let place = place.into();
+        let opened = match store_at(std::slice::from_ref(&place), self) {
+            Some(store) => store?.table(self.table()),
+            None => self.open_places(place.to_string(), std::slice::from_ref(&place)),
+        };
+        self.check_complete(opened?)
+    }
+
+    /// Opens places that are no store together.
+    fn open_places(&self, name: String, places: &[Location]) -> Result<DatasetRef> {
+        let mut parts = Vec::new();
+        let mut beside = Beside::default();
+        for place in places {
+            self.open_into(place, &mut parts, &mut beside)?;
+        }
         join(name, parts, beside)
     }
 
-    /// Opens one existing path and adds what it holds; with recovery also what is too damaged to be opened.
-    fn open_into(&self, path: &str, parts: &mut Vec<Result<DatasetRef>>, beside: &mut Beside) -> Result<()> {
-        let Opened { parts: opened, beside: found } = self.open_one(path)?;
+    /// Opens one place and adds what it holds; with recovery also what is too damaged to be opened.
+    fn open_into(
+        &self,
+        place: &Location,
+        parts: &mut Vec<Result<DatasetRef>>,
+        beside: &mut Beside,
+    ) -> Result<()> {
+        let Opened { parts: opened, beside: found } = self.open_one(place)?;
         beside.passed_over.extend(found.passed_over);
         beside.absences.extend(found.absences);
         for (name, opened) in opened {
@@ -225,32 +249,33 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Opens what an existing path holds, each file by itself.
-    pub(crate) fn open_one(&self, path: &str) -> Result<Opened> {
-        let local = paths::local(path);
-        if paths::is_address(path) {
-            return Ok(Opened::only(path, self.open_address(path)));
+    /// Opens what a place holds, each file by itself.
+    pub(crate) fn open_one(&self, place: &Location) -> Result<Opened> {
+        let kind = match paths::kind(place) {
+            // Not every server can list what it has: then opening the place as a file tells what is wrong with it.
+            Err(_) if place.local_path().is_none() => None,
+            kind => kind?,
+        };
+        if kind != Some(EntryKind::Folder) {
+            return Ok(Opened::only(place, self.open_file(place)));
         }
-        if paths::kind(local)? != Some(Kind::Folder) {
-            return Ok(Opened::only(path, self.open_file(path)));
+        if let Some(driver) = table_driver(place) {
+            let table = driver.open_table(place, self);
+            return Ok(Opened::only(place, table.map(WidenedDataset::around)));
         }
-        if let Some(driver) = table_driver(&local.display().to_string()) {
-            let table = driver.open_table(&local.display().to_string(), self);
-            return Ok(Opened::only(path, table.map(WidenedDataset::around)));
-        }
-        if let Some(store) = open_store(&[path], self) {
-            let parts = open_tables(path, store?.as_ref(), self);
+        if let Some(store) = store_at(std::slice::from_ref(place), self) {
+            let parts = open_tables(place, store?.as_ref(), self);
             return Ok(Opened { parts, beside: Beside::default() });
         }
-        if let Some(hive::Opened { files, passed_over }) = hive::open(local, self)? {
-            let absences = missing_parts(local, &self.limits)?;
+        if let Some(hive::Opened { files, passed_over }) = hive::open(place, self)? {
+            let absences = missing_parts(place, &self.limits)?;
             return Ok(Opened { parts: files, beside: Beside { passed_over, absences } });
         }
-        self.open_files(local)
+        self.open_files(place)
     }
 
     /// Opens the files that lie directly in a folder.
-    fn open_files(&self, folder: &Path) -> Result<Opened> {
+    fn open_files(&self, folder: &Location) -> Result<Opened> {
         let mut inside = Folder::look(folder)?;
         let absences = self.missing_in(folder, &inside.names())?;
         if inside.files.is_empty() {
@@ -277,7 +302,7 @@ impl OpenOptions {
     }
 
     /// What belongs to the files that lie directly in a folder and is not here.
-    pub(crate) fn missing_in(&self, folder: &Path, files: &[&str]) -> Result<Vec<Absence>> {
+    pub(crate) fn missing_in(&self, folder: &Location, files: &[&str]) -> Result<Vec<Absence>> {
         let of_formats = DRIVERS.iter().flat_map(|driver| driver.missing_beside(folder, files));
         Ok(missing_parts(folder, &self.limits)?.into_iter().chain(of_formats).collect())
     }
@@ -290,16 +315,13 @@ impl OpenOptions {
         }
     }
 
-    /// A store has no folders, so an address that is no file may still be a table.
-    fn open_address(&self, address: &str) -> Result<DatasetRef> {
-        self.open_file(address).or_else(|error| match table_driver(address) {
-            Some(driver) => driver.open_table(address, self).map(WidenedDataset::around),
+    fn open_file(&self, place: &Location) -> Result<DatasetRef> {
+        let opened = place.open().and_then(|source| self.open_source(source));
+        // A server that cannot list its folders may still have a table in one.
+        opened.or_else(|error| match table_driver(place).filter(|_| place.local_path().is_none()) {
+            Some(driver) => driver.open_table(place, self).map(WidenedDataset::around),
             None => Err(error),
         })
-    }
-
-    fn open_file(&self, path: &str) -> Result<DatasetRef> {
-        self.open_source(open_source(path)?)
     }
 
     /// Opens a source: a file in memory, a part of another file.
@@ -367,8 +389,8 @@ pub(crate) struct Beside {
 }
 
 impl Opened {
-    fn only(path: &str, opened: Result<DatasetRef>) -> Self {
-        Self { parts: vec![(path.to_string(), opened)], beside: Beside::default() }
+    fn only(place: &Location, opened: Result<DatasetRef>) -> Self {
+        Self { parts: vec![(place.to_string(), opened)], beside: Beside::default() }
     }
 }
 
@@ -395,16 +417,17 @@ pub(crate) fn join(name: String, mut parts: Vec<Result<DatasetRef>>, beside: Bes
 
 /// Whether an error says that the bytes of a file are damaged, or so much so that nobody can tell what they were.
 pub(crate) fn is_lost(path: &str, error: &Error) -> bool {
-    let is_nothing = || open_source(path).is_ok_and(|source| detect(source.as_ref()).is_err());
+    let opened = || paths::place(path).and_then(|place| place.open());
+    let is_nothing = || opened().is_ok_and(|source| detect(source.as_ref()).is_err());
     error.is_damage() || matches!(error.kind(), ErrorKind::InvalidInput(_)) && is_nothing()
 }
 
-/// The format that has one table at this path or address, if any.
-pub(crate) fn table_driver(path: &str) -> Option<&'static dyn Driver> {
-    DRIVERS.iter().find(|driver| driver.is_table(path)).copied()
+/// The format that has one table at this place, if any.
+pub(crate) fn table_driver(place: &Location) -> Option<&'static dyn Driver> {
+    DRIVERS.iter().find(|driver| driver.is_table(place)).copied()
 }
 
 /// Whether a folder is one table, and not a folder of files.
-pub(crate) fn is_table_folder(folder: &Path) -> bool {
-    folder.is_dir() && table_driver(&folder.display().to_string()).is_some()
+pub(crate) fn is_table_folder(folder: &Location) -> bool {
+    folder.is_folder().unwrap_or(false) && table_driver(folder).is_some()
 }

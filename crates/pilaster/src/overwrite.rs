@@ -3,11 +3,8 @@
 //! What is there is replaced only if that was asked for, and only if it is a regular file; folders are never replaced. Pipes and
 //! devices are written to. What is read is never written over, whatever name it goes by.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use pilaster_core::atomic::Place;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Location, Result};
 
 use crate::paths;
 
@@ -17,7 +14,7 @@ pub struct Overwrite {
     replaces: bool,
     sources: Vec<String>,
     /// What the same call writes elsewhere.
-    others: Vec<PathBuf>,
+    others: Vec<Location>,
 }
 
 impl Overwrite {
@@ -35,7 +32,7 @@ impl Overwrite {
 
     /// Adds another file or folder that the same call writes: one of the two would replace the other.
     #[must_use]
-    pub fn with_other_target(mut self, target: impl Into<PathBuf>) -> Self {
+    pub fn with_other_target(mut self, target: impl Into<Location>) -> Self {
         self.others.push(target.into());
         self
     }
@@ -45,12 +42,15 @@ impl Overwrite {
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if it is there and may not be replaced, or is part of what is read;
     /// [`pilaster_core::ErrorKind::Io`] if nobody can tell.
-    pub fn check(&self, target: &Path) -> Result<()> {
-        let place = Place::of(target)?;
-        let refuse = |message: &str| Err(Error::invalid(message).at(&target.display().to_string(), 0, ""));
+    pub fn check(&self, target: impl Into<Location>) -> Result<()> {
+        let target = target.into();
+        let place = target.place()?;
+        let refuse = |message: &str| Err(target.blame(Error::invalid(message)));
         let is_same = match &place {
             Place::Free(_) => false,
-            Place::File(path) | Place::Folder(path) | Place::Stream(path) => self.is_read(path)?,
+            Place::File(path) | Place::Folder(path) | Place::Stream(path) => {
+                self.is_read(&target.beside(path))?
+            }
         };
         if is_same {
             return refuse("is what is read, or a part of it: write to another name");
@@ -58,7 +58,7 @@ impl Overwrite {
         for other in &self.others {
             // Of a pipe or a device two can be one after the other.
             let is_stream = matches!(place, Place::Stream(_));
-            if !is_stream && final_path(&place) == final_path(&Place::of(other)?) {
+            if !is_stream && final_name(&target, &place) == final_name(other, &other.place()?) {
                 return refuse("is written by the same call: give it a name of its own");
             }
         }
@@ -72,25 +72,32 @@ impl Overwrite {
     ///
     /// # Errors
     /// Likewise, and if it is a folder with anything in it, unless it is one that `adds` to what is there.
-    pub fn check_folder(&self, target: &Path, adds: bool) -> Result<()> {
-        self.check(target)?;
-        let refuse = |message: &str| Err(Error::invalid(message).at(&target.display().to_string(), 0, ""));
-        match Place::of(target)? {
+    pub fn check_folder(&self, target: impl Into<Location>, adds: bool) -> Result<()> {
+        let target = target.into();
+        self.check(&target)?;
+        let refuse = |message: &str| Err(target.blame(Error::invalid(message)));
+        match target.place()? {
             Place::Free(_) => Ok(()),
             Place::Folder(_) if adds => Ok(()),
             Place::Folder(_) if self.replaces => refuse("a folder is not replaced; remove it first"),
-            Place::Folder(path) if is_empty(&path)? => Ok(()),
+            Place::Folder(path) if target.beside(path.as_path()).list()?.is_empty() => Ok(()),
             _ => refuse("exists already"),
         }
     }
 
-    /// Whether an existing path is one of the sources, or lies in one.
-    fn is_read(&self, target: &Path) -> Result<bool> {
-        for source in self.sources.iter().filter(|source| !paths::is_address(source)) {
+    /// Whether what is there is one of the sources, or lies in one.
+    fn is_read(&self, target: &Location) -> Result<bool> {
+        for source in &self.sources {
+            if paths::is_address(source) {
+                // Of the same place there may be several addresses; what is written there is refused by the place itself.
+                if Location::parse(source).is_ok_and(|source| is_in(target, &source)) {
+                    return Ok(true);
+                }
+                continue;
+            }
             for source in paths::expand_glob(source)? {
-                let source = paths::local(&source);
-                let Ok(real) = fs::canonicalize(source) else { continue };
-                if target.starts_with(&real) || is_same_file(target, &real) {
+                let Ok(source) = source.real() else { continue };
+                if is_in(target, &source) || is_same_file(target, &source) {
                     return Ok(true);
                 }
             }
@@ -99,42 +106,35 @@ impl Overwrite {
     }
 }
 
-/// The path of what is there or will be, behind all links.
-fn final_path(place: &Place) -> PathBuf {
-    match place {
-        Place::File(path) | Place::Folder(path) | Place::Stream(path) => path.clone(),
-        Place::Free(path) => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let real = fs::canonicalize(parent.unwrap_or(Path::new(".")));
-            match (real, path.file_name()) {
-                (Ok(real), Some(name)) => real.join(name),
-                _ => path.clone(),
-            }
-        }
-    }
-}
-
-fn is_empty(folder: &Path) -> Result<bool> {
-    paths::read_folder(folder).map(|entries: Vec<PathBuf>| entries.is_empty())
+/// Whether two places are one, or one is a folder that the other lies in.
+fn is_in(inner: &Location, outer: &Location) -> bool {
+    inner.storage().display("".as_ref()) == outer.storage().display("".as_ref())
+        && inner.path().starts_with(outer.path())
 }
 
 /// Whether two names are those of one file.
-#[cfg(unix)]
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (fs::metadata(a), fs::metadata(b)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
+fn is_same_file(a: &Location, b: &Location) -> bool {
+    let tag = |file: &Location| file.entry().ok().flatten().and_then(|entry| entry.tag().cloned());
+    a.local_path().is_some() && tag(a).is_some_and(|known| tag(b) == Some(known))
 }
 
-#[cfg(not(unix))]
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    a == b
+/// The name of what is there or will be, behind all links.
+fn final_name(target: &Location, place: &Place) -> String {
+    let path = match place {
+        Place::File(path) | Place::Folder(path) | Place::Stream(path) => path.clone(),
+        Place::Free(path) => {
+            let file = target.beside(path);
+            let real = file.parent().and_then(|parent| parent.real().ok());
+            real.map_or_else(|| path.clone(), |parent| parent.path().join(file.name()))
+        }
+    };
+    target.beside(path).to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             ("data", "other.csv", false),
             ("gone.csv", "other.csv", false),
         ] {
-            let found = rule(source).check(&path(target));
+            let found = rule(source).check(path(target));
             assert_eq!(found.is_err(), is_refused, "{source} to {target}: {found:?}");
         }
     }
@@ -188,7 +188,7 @@ mod tests {
             ("new", "newer", false),
             ("inner", "inner/report", false),
         ] {
-            let found = Overwrite::new(true).with_other_target(path(other)).check(&path(target));
+            let found = Overwrite::new(true).with_other_target(path(other)).check(path(target));
             assert_eq!(found.is_err(), is_refused, "{other} and {target}: {found:?}");
         }
     }
@@ -202,9 +202,9 @@ mod tests {
         fs::create_dir(path("empty")).unwrap();
         let words = |result: Result<()>| result.map_err(|error| error.kind().to_string());
         let exists = || Err("exists already".to_string());
-        assert_eq!(words(Overwrite::new(false).check(&path("file"))), exists());
-        assert_eq!(words(Overwrite::new(true).check(&path("file"))), Ok(()));
-        assert_eq!(words(Overwrite::new(false).check(&path("new"))), Ok(()));
+        assert_eq!(words(Overwrite::new(false).check(path("file"))), exists());
+        assert_eq!(words(Overwrite::new(true).check(path("file"))), Ok(()));
+        assert_eq!(words(Overwrite::new(false).check(path("new"))), Ok(()));
         for (name, replaces, adds, expected) in [
             ("new", false, false, Ok(())),
             ("empty", false, false, Ok(())),
@@ -213,7 +213,7 @@ mod tests {
             ("full", false, true, Ok(())),
             ("file", false, false, exists()),
         ] {
-            let found = words(Overwrite::new(replaces).check_folder(&path(name), adds));
+            let found = words(Overwrite::new(replaces).check_folder(path(name), adds));
             assert_eq!(found, expected, "{name}");
         }
     }

@@ -1,11 +1,10 @@
 //! From what a user types (a file, a folder, a glob, an address) to files.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result};
+use pilaster_core::storage::EntryKind;
+use pilaster_core::{Error, Location, Result};
 
 /// Whether this is `scheme://…` and not a path.
 pub(crate) fn is_address(path: &str) -> bool {
@@ -23,13 +22,33 @@ pub(crate) fn local(path: &str) -> &Path {
     Path::new(path.strip_prefix("file://").unwrap_or(path))
 }
 
-/// The paths a glob stands for, in order; the path itself if it is no glob or names an existing file.
+/// What `path`, a path of this machine or an address, leads to.
+///
+/// # Errors
+/// As [`Location::parse`].
+pub(crate) fn place(path: &str) -> Result<Location> {
+    match is_address(path) {
+        true => Location::parse(path),
+        false => Ok(Location::local(local(path))),
+    }
+}
+
+/// What these paths and addresses lead to; globs among them stay as they are.
+///
+/// # Errors
+/// As [`Location::parse`].
+pub(crate) fn places<S: AsRef<str>>(paths: &[S]) -> Result<Vec<Location>> {
+    paths.iter().map(|path| place(path.as_ref())).collect()
+}
+
+/// What a glob stands for, in order; the path itself if it is no glob or names an existing file.
 ///
 /// # Errors
 /// If the pattern is malformed or nothing matches it.
-pub(crate) fn expand_glob(path: &str) -> Result<Vec<String>> {
-    if is_address(path) || !path.contains(['*', '?', '[']) || kind(local(path))?.is_some() {
-        return Ok(vec![path.to_string()]);
+pub(crate) fn expand_glob(path: &str) -> Result<Vec<Location>> {
+    let given = place(path)?;
+    if is_address(path) || !path.contains(['*', '?', '[']) || kind(&given)?.is_some() {
+        return Ok(vec![given]);
     }
     let pattern = local(path).to_string_lossy();
     let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
@@ -41,7 +60,7 @@ pub(crate) fn expand_glob(path: &str) -> Result<Vec<String>> {
             let name = error.path().display().to_string();
             Error::from(io::Error::from(error)).at(&name, 0, "")
         })?;
-        found.push(entry.display().to_string());
+        found.push(Location::local(entry));
     }
     if found.is_empty() {
         return Err(Error::invalid("no file matches this pattern").at(path, 0, ""));
@@ -50,41 +69,25 @@ pub(crate) fn expand_glob(path: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What lies at a path, links followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A pipe, a device, a socket: nothing that is opened without being named.
-    Other,
-}
-
-/// What lies at a path; `None` if nothing does.
+/// What kind of thing is at a place, links followed; `None` if nothing is.
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`] if nobody may know: that is not the same as nothing being there.
-pub(crate) fn kind(path: &Path) -> Result<Option<Kind>> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(Some(Kind::File)),
-        Ok(metadata) if metadata.is_dir() => Ok(Some(Kind::Folder)),
-        Ok(_) => Ok(Some(Kind::Other)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::from(error).at(&path.display().to_string(), 0, "")),
-    }
+pub(crate) fn kind(place: &Location) -> Result<Option<EntryKind>> {
+    Ok(place.entry()?.map(|entry| entry.kind()))
 }
 
 /// Everything that lies directly in a folder, by name.
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`] if the folder cannot be read.
-pub(crate) fn read_folder(folder: &Path) -> Result<Vec<PathBuf>> {
-    let name = folder.display().to_string();
-    let entries = fs::read_dir(folder).at(&name, 0, "")?;
-    let mut found = entries.map(|entry| Ok(entry.at(&name, 0, "")?.path())).collect::<Result<Vec<_>>>()?;
-    found.sort();
-    Ok(found)
+pub(crate) fn read_folder(folder: &Location) -> Result<Vec<Location>> {
+    Ok(folder.list()?.iter().map(|entry| folder.beside(entry.path())).collect())
+}
+
+/// The name of a file without extension, as text.
+pub(crate) fn stem(place: &Location) -> Option<String> {
+    place.path().file_stem().map(|stem| stem.to_string_lossy().into_owned())
 }
 
 /// How the names of files end that say what another file is.
@@ -95,19 +98,19 @@ const BESIDE: &str = ".schema.json";
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`] if the folder cannot be read.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let is_visible = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| {
-            let name = name.to_string_lossy();
-            let is_hidden = name.starts_with(['.', '_']) && !name.contains('=');
-            !is_hidden && !name.ends_with(BESIDE)
-        })
+pub(crate) fn entries(folder: &Location) -> Result<Vec<Location>> {
+    let is_visible = |place: &Location| {
+        let name = place.name().to_string_lossy();
+        let is_hidden = name.starts_with(['.', '_']) && !name.contains('=');
+        !name.is_empty() && !is_hidden && !name.ends_with(BESIDE)
     };
     Ok(read_folder(folder)?.into_iter().filter(is_visible).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -120,7 +123,7 @@ mod tests {
         let names: Vec<_> = expand_glob(&pattern)
             .unwrap()
             .iter()
-            .map(|path| Path::new(path).file_name().unwrap().to_string_lossy().into_owned())
+            .map(|place| place.name().to_string_lossy().into_owned())
             .collect();
         assert_eq!(names, ["a.csv", "b.csv"]);
         let missing = folder.path().join("*.nope").display().to_string();
@@ -136,13 +139,14 @@ mod tests {
         for name in ["b", "a", "_SUCCESS", ".x", "_day=1"] {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        let visible = ["_day=1", "a", "b"].map(|name| folder.path().join(name));
-        assert_eq!(entries(folder.path()).unwrap(), visible);
-        assert_eq!(read_folder(folder.path()).unwrap().len(), 5);
-        assert_eq!(kind(&folder.path().join("a")).unwrap(), Some(Kind::File));
-        assert_eq!(kind(folder.path()).unwrap(), Some(Kind::Folder));
-        assert_eq!(kind(&folder.path().join("gone")).unwrap(), None);
-        // A file is no folder: whether there is anything below it is no question.
-        assert!(kind(&folder.path().join("a/b")).is_err());
+        let place = Location::local(folder.path());
+        let visible = ["_day=1", "a", "b"].map(|name| place.child(name));
+        assert_eq!(entries(&place).unwrap(), visible);
+        assert_eq!(read_folder(&place).unwrap().len(), 5);
+        assert_eq!(kind(&place.child("a")).unwrap(), Some(EntryKind::File));
+        assert_eq!(kind(&place).unwrap(), Some(EntryKind::Folder));
+        assert_eq!(kind(&place.child("gone")).unwrap(), None);
+        // A file is no folder: nothing is below it.
+        assert_eq!(kind(&place.child("a/b")).unwrap(), None);
     }
 }

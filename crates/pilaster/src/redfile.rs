@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::source::open_source;
-use pilaster_core::{DatasetRef, Error, Limits, LostRows, Progress, Result, SharedFile, SourceRef};
+use pilaster_core::{DatasetRef, Error, Limits, Location, LostRows, Progress, Result, SharedFile, SourceRef};
 pub use pilaster_redfile::metadata::Compression;
 pub use pilaster_redfile::{EncodingChoice, RedfileSchema, RedfileWriterOptions};
 use pilaster_redfile::{RecoveryReport, RedfileReader, RedfileReaderOptions, RedfileWriter, RepairOptions};
@@ -17,6 +16,7 @@ use crate::formats::Driver;
 use crate::open::OpenOptions;
 use crate::output::{BatchWriter, OutputFormat, WriteOptions};
 use crate::overwrite::Overwrite;
+use crate::paths;
 use crate::repair::RepairReport;
 
 /// Redfile.
@@ -134,7 +134,7 @@ impl OpenOptions {
 /// # Errors
 /// As [`crate::open()`].
 pub fn schema_of(path: &str) -> Result<RedfileSchema> {
-    Ok(RedfileReader::open(open_source(path)?)?.redfile_schema().clone())
+    Ok(RedfileReader::open(paths::place(path)?.open()?)?.redfile_schema().clone())
 }
 
 /// Gives the damaged Redfile at `path`, a local file, a footer again where it lies: what is behind its last complete row group is
@@ -143,8 +143,9 @@ pub fn schema_of(path: &str) -> Result<RedfileSchema> {
 /// # Errors
 /// If the footer is intact, if nothing leads to its rows, or if the file cannot be written.
 pub fn repair_in_place(path: &str, options: &OpenOptions) -> Result<RepairReport> {
-    let plan = pilaster_redfile::repair_in_place(open_source(path)?, &repair_options(options))?;
-    plan.apply(Path::new(path))?;
+    let file = paths::place(path)?;
+    let plan = pilaster_redfile::repair_in_place(file.open()?, &repair_options(options))?;
+    plan.apply(file)?;
     let bytes = plan.keep.saturating_add(plan.footer.len() as u64);
     Ok(found(path, &plan.report, bytes))
 }
@@ -161,33 +162,32 @@ pub fn write_sidecar(
     options: &OpenOptions,
 ) -> Result<RepairReport> {
     Overwrite::new(overwrite).with_sources([path]).check(target)?;
-    let inner = path_below(Path::new(path), target)?;
+    let damaged = paths::place(path)?;
+    let inner = path_below(&damaged, &target.into())?;
     let file = SharedFile::create(target)?;
     let (_, report) =
-        pilaster_redfile::write_sidecar(open_source(path)?, &inner, file.clone(), &repair_options(options))?;
+        pilaster_redfile::write_sidecar(damaged.open()?, &inner, file.clone(), &repair_options(options))?;
     let file = file.take()?;
     let bytes = file.bytes();
-    file.commit()?;
+    file.finish()?;
     Ok(found(path, &report, bytes))
 }
 
 /// The path of `file` from the folder of `target`, as the format has it.
-fn path_below(file: &Path, target: &Path) -> Result<String> {
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let (file_path, folder) = (file.canonicalize()?, folder.canonicalize()?);
-    let parts = file_path
-        .strip_prefix(&folder)
-        .ok()
+fn path_below(file: &Location, target: &Location) -> Result<String> {
+    // A name alone lies in the folder that is the current one.
+    let folder = target.parent().unwrap_or_else(|| target.beside(""));
+    let (real_file, real_folder) = (file.real()?, folder.real()?);
+    let inner = real_file.path().strip_prefix(real_folder.path()).ok();
+    let parts = inner
         .map(|inner| inner.iter().map(|part| part.to_str().map(str::to_string)).collect::<Option<Vec<_>>>());
-    match parts.flatten() {
+    match parts.flatten().filter(|_| file.local_path().is_some() == target.local_path().is_some()) {
         Some(parts) => Ok(parts.join("/")),
         None => {
-            let message =
-                format!("does not lie in \"{}\" or below, where it could be found", folder.display());
-            Err(Error::invalid(message).at(&file.display().to_string(), 0, ""))
+            let folder =
+                if folder.path().as_os_str().is_empty() { ".".to_string() } else { folder.to_string() };
+            let message = format!("does not lie in \"{folder}\" or below, where it could be found");
+            Err(file.blame(Error::invalid(message)))
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use pilaster_core::source::open_source;
 use pilaster_core::{Error, LostRows, Progress, Result, SharedFile, SourceRef};
 use serde_json::{Value, json};
 
@@ -10,6 +9,7 @@ use crate::detect::detect;
 use crate::formats::{DRIVERS, Driver, reader_of};
 use crate::open::OpenOptions;
 use crate::overwrite::Overwrite;
+use crate::paths;
 use crate::salvage::losses_to_json;
 
 /// What a repair did.
@@ -53,12 +53,12 @@ pub fn repair(
     progress: &dyn Progress,
 ) -> Result<RepairReport> {
     Overwrite::new(overwrite).with_sources([path]).check(target)?;
-    let source = open_source(path)?;
+    let source = paths::place(path)?.open()?;
     let options = options.clone().with_recovery(true);
     let driver = driver_of(&source, &options)?;
     let file = SharedFile::create(target)?;
     let report = driver.repair(source, file.clone(), &options, progress)?;
-    file.take()?.commit()?;
+    file.take()?.finish()?;
     Ok(report)
 }
 

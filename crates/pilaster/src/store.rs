@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
 
-use pilaster_core::error::AtPosition;
-use pilaster_core::source::open_source;
+use pilaster_core::storage::EntryKind;
 use pilaster_core::{
-    DatasetRef, Error, ErrorKind, Finding, LostRows, Progress, Result, VerifyDepth, VerifyReport,
+    DatasetRef, Error, ErrorKind, Finding, Location, LostRows, Progress, Result, VerifyDepth, VerifyReport,
 };
 
 use crate::detect::{Format, detect};
@@ -87,9 +85,16 @@ pub trait Store: Debug + Send + Sync {
 /// `None` if they are files, or folders of files; an error if tables of several systems lie below one of them, none of which is the one
 /// that is meant.
 pub fn open_store<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Option<Result<Box<dyn Store>>> {
-    let folders: Vec<PathBuf> = given.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
-    if let Some(driver) = store_driver(&folders) {
-        return Some(driver.open_store(&folders, options));
+    match paths::places(given) {
+        Ok(folders) => store_at(&folders, options),
+        Err(error) => Some(Err(error)),
+    }
+}
+
+/// As [`open_store`], of these places.
+pub(crate) fn store_at(folders: &[Location], options: &OpenOptions) -> Option<Result<Box<dyn Store>>> {
+    if let Some(driver) = store_driver(folders) {
+        return Some(driver.open_store(folders, options));
     }
     let mut of_each = folders.iter().map(|folder| (folder, store_drivers(folder)));
     let (folder, drivers) = of_each.find(|(_, drivers)| drivers.len() > 1)?;
@@ -97,18 +102,18 @@ pub fn open_store<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Option<R
 }
 
 /// The format of the store that these folders are together, if they are one.
-pub(crate) fn store_driver(folders: &[PathBuf]) -> Option<&'static dyn Driver> {
+pub(crate) fn store_driver(folders: &[Location]) -> Option<&'static dyn Driver> {
     let (first, others) = folders.split_first()?;
     let [driver] = store_drivers(first)[..] else { return None };
     let is_same =
-        |folder: &PathBuf| matches!(store_drivers(folder)[..], [other] if other.name() == driver.name());
+        |folder: &Location| matches!(store_drivers(folder)[..], [other] if other.name() == driver.name());
     others.iter().all(is_same).then_some(driver)
 }
 
 /// The formats whose tables lie in or below a folder.
-pub(crate) fn store_drivers(folder: &Path) -> Vec<&'static dyn Driver> {
+pub(crate) fn store_drivers(folder: &Location) -> Vec<&'static dyn Driver> {
     let mut drivers: Vec<&'static dyn Driver> = Vec::new();
-    if folder.is_dir() {
+    if folder.is_folder().unwrap_or(false) {
         for driver in DRIVERS.iter().filter(|driver| driver.is_store(folder)) {
             // What is the root of one system is its own, whatever it looks like from further away.
             if driver.is_root(folder) {
@@ -120,31 +125,30 @@ pub(crate) fn store_drivers(folder: &Path) -> Vec<&'static dyn Driver> {
     drivers
 }
 
-fn several_systems(folder: &Path, drivers: &[&'static dyn Driver]) -> Error {
+fn several_systems(folder: &Location, drivers: &[&'static dyn Driver]) -> Error {
     let inside = paths::entries(folder).unwrap_or_default();
     let place = |driver: &&'static dyn Driver| {
-        let here = inside.iter().filter(|path| path.is_dir() && driver.is_store(path));
-        let names: Vec<_> =
-            here.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+        let is_here = |place: &&Location| place.is_folder().unwrap_or(false) && driver.is_store(place);
+        let here = inside.iter().filter(is_here);
+        let names: Vec<_> = here.map(|place| place.name().to_string_lossy().into_owned()).collect();
         format!("{} in {}", driver.name(), names.join(", "))
     };
     let places: Vec<_> = drivers.iter().map(place).collect();
     let message =
         format!("holds tables of several systems, which are not read together: {}", places.join("; "));
-    Error::invalid(message).at(&folder.display().to_string(), 0, "")
+    folder.blame(Error::invalid(message))
 }
 
 /// What lies in and below a folder of tables and is no part of any of them.
 ///
 /// # Errors
 /// If a folder on the way to the tables cannot be listed.
-pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Location) -> Result<Vec<Location>> {
     let (mut beside, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut todo = vec![folder.to_path_buf()];
+    let mut todo = vec![folder.clone()];
     while let Some(folder) = todo.pop() {
         // Links may lead back up.
-        let real = std::fs::canonicalize(&folder).at(&folder.display().to_string(), 0, "")?;
-        if !seen.insert(real) {
+        if !seen.insert(folder.real()?) {
             continue;
         }
         if driver.is_root(&folder) {
@@ -152,7 +156,7 @@ pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Path) -> Result<Vec<Pa
             continue;
         }
         for path in paths::entries(&folder)? {
-            let is_folder = paths::kind(&path).is_ok_and(|kind| kind == Some(paths::Kind::Folder));
+            let is_folder = paths::kind(&path).is_ok_and(|kind| kind == Some(EntryKind::Folder));
             match is_folder && driver.is_store(&path) {
                 true => todo.push(path),
                 false => beside.push(path),
@@ -164,13 +168,12 @@ pub(crate) fn beside_tables(driver: &dyn Driver, folder: &Path) -> Result<Vec<Pa
 }
 
 /// Whether a file in a root is none of its parts, and data: words and lists that somebody left there are nobody's matter.
-fn is_stray(driver: &dyn Driver, path: &Path) -> bool {
-    let is_part = path.file_name().is_some_and(|name| driver.is_part_of_root(name));
-    if is_part || !matches!(paths::kind(path), Ok(Some(paths::Kind::File)) | Err(_)) {
+fn is_stray(driver: &dyn Driver, place: &Location) -> bool {
+    let is_part = driver.is_part_of_root(place.name());
+    if is_part || !matches!(paths::kind(place), Ok(Some(EntryKind::File)) | Err(_)) {
         return false;
     }
-    let format = open_source(&path.display().to_string()).and_then(|source| detect(source.as_ref()));
-    match format {
+    match place.open().and_then(|source| detect(source.as_ref())) {
         Ok(format) => !matches!(format, Format::Csv | Format::Tsv | Format::JsonLines),
         Err(error) => matches!(error.kind(), ErrorKind::Io(_)),
     }
@@ -193,9 +196,8 @@ pub fn named_tables<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Result
     let mut tables = Vec::new();
     for path in given {
         for path in paths::expand_glob(path.as_ref())? {
-            let stem = paths::local(&path).file_stem();
-            let name = stem.map_or_else(|| path.clone(), |stem| stem.to_string_lossy().into_owned());
-            tables.push((name, options.open(&path)?));
+            let name = paths::stem(&path).unwrap_or_else(|| path.to_string());
+            tables.push((name, options.open_location(path)?));
         }
     }
     Ok(tables)
@@ -203,7 +205,7 @@ pub fn named_tables<S: AsRef<str>>(given: &[S], options: &OpenOptions) -> Result
 
 /// Every table of a store (or the one asked for), each by itself, under the name `path#table`.
 pub(crate) fn open_tables(
-    path: &str,
+    place: &Location,
     store: &dyn Store,
     options: &OpenOptions,
 ) -> Vec<(String, Result<DatasetRef>)> {
@@ -211,5 +213,5 @@ pub(crate) fn open_tables(
         Some(name) => vec![name.to_string()],
         None => store.tables(),
     };
-    names.into_iter().map(|name| (format!("{path}#{name}"), store.table(Some(&name)))).collect()
+    names.into_iter().map(|name| (format!("{place}#{name}"), store.table(Some(&name)))).collect()
 }

@@ -1,15 +1,15 @@
 //! Looking for damage in files, folders and globs.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::error::AtPosition;
+use pilaster_core::storage::EntryKind;
 use pilaster_core::{
-    Absence, DatasetRef, Error, ErrorKind, Finding, Progress, Result, Severity, VerifyDepth, VerifyReport,
+    Absence, DatasetRef, Error, ErrorKind, Finding, Location, Progress, Result, Severity, VerifyDepth,
+    VerifyReport,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::folder::{DataFile, Folder, calls_itself_no_data, note};
 use crate::formats::Driver;
 use crate::hive;
 use crate::open::{OpenOptions, Opened, table_driver};
-use crate::paths::{self, Kind};
+use crate::paths;
 use crate::store::{beside_tables, store_driver};
 
 /// Verifies each path, and everything below it; what cannot even be opened is a finding too, and so is what was passed over.
@@ -35,7 +35,7 @@ pub fn verify<S: AsRef<str>>(
     let mut report = VerifyReport::default();
     let progress = &Summed::new(progress);
     let mut walk = Walk { options, depth, progress, seen: BTreeSet::new() };
-    let folders: Vec<PathBuf> = paths.iter().map(|path| paths::local(path.as_ref()).to_path_buf()).collect();
+    let folders = paths::places(paths)?;
     if let ([_, _, ..], Some(driver)) = (folders.as_slice(), store_driver(&folders)) {
         report = driver.open_store(&folders, options)?.verify(options.table(), depth, progress)?;
         for folder in &folders {
@@ -45,14 +45,18 @@ pub fn verify<S: AsRef<str>>(
     }
     for path in paths {
         for path in paths::expand_glob(path.as_ref())? {
-            let local = paths::local(&path);
-            if !paths::is_address(&path) && paths::kind(local)? == Some(Kind::Folder) {
+            let kind = match paths::kind(&path) {
+                // Not every server can list what it has: then opening the place as a file tells what is wrong with it.
+                Err(_) if path.local_path().is_none() => None,
+                kind => kind?,
+            };
+            if kind == Some(EntryKind::Folder) {
                 // What cannot be read at all is an error of the call.
-                paths::read_folder(local)?;
+                paths::read_folder(&path)?;
                 let before = (report.files, report.findings.len());
-                walk.folder(local, false, &mut report)?;
+                walk.folder(&path, false, &mut report)?;
                 if before == (report.files, report.findings.len()) {
-                    return Err(Error::invalid("is a folder without files").at(&path, 0, ""));
+                    return Err(path.blame(Error::invalid("is a folder without files")));
                 }
             } else {
                 verify_all(options.open_one(&path)?.parts, depth, progress, &mut report)?;
@@ -68,23 +72,22 @@ struct Walk<'a> {
     depth: VerifyDepth,
     progress: &'a dyn Progress,
     /// Folders that were looked into, by the path behind all links: links may lead back up.
-    seen: BTreeSet<PathBuf>,
+    seen: BTreeSet<Location>,
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, folder: &Path, is_in_partitions: bool, report: &mut VerifyReport) -> Result<()> {
-        let name = folder.display().to_string();
-        let real = fs::canonicalize(folder).at(&name, 0, "")?;
-        if !self.seen.insert(real) {
+    fn folder(&mut self, folder: &Location, is_in_partitions: bool, report: &mut VerifyReport) -> Result<()> {
+        let name = folder.to_string();
+        if !self.seen.insert(folder.real()?) {
             return Ok(());
         }
-        if let Some(driver) = table_driver(&name) {
-            let opened = vec![(name.clone(), driver.open_table(&name, self.options))];
+        if let Some(driver) = table_driver(folder) {
+            let opened = vec![(name.clone(), driver.open_table(folder, self.options))];
             return verify_all(opened, self.depth, self.progress, report);
         }
         // What lies below a folder of several systems is looked at one by one.
-        if let Some(driver) = store_driver(&[folder.to_path_buf()]) {
-            let store = driver.open_store(&[folder.to_path_buf()], self.options)?;
+        if let Some(driver) = store_driver(slice::from_ref(folder)) {
+            let store = driver.open_store(slice::from_ref(folder), self.options)?;
             report.merge(store.verify(self.options.table(), self.depth, self.progress)?);
             self.beside(driver, folder, report);
             return Ok(());
@@ -108,7 +111,7 @@ impl Walk<'_> {
                 Ok((source, format)) => self.options.open_detected(source, format),
                 // Not a word of it says that it was data.
                 Err(error) if is_unknown(&error) && calls_itself_no_data(&name) => {
-                    report.findings.push(note(Path::new(&name), "is of no known format: it is passed over"));
+                    report.findings.push(note(&place, "is of no known format: it is passed over"));
                     continue;
                 }
                 Err(error) => self.options.open_claimed(&place, error),
@@ -134,18 +137,18 @@ impl Walk<'_> {
     }
 
     /// A folder that was not named by the caller: that it cannot be read is no reason to stop.
-    fn below(&mut self, folder: &Path, is_in_partitions: bool, report: &mut VerifyReport) {
+    fn below(&mut self, folder: &Location, is_in_partitions: bool, report: &mut VerifyReport) {
         if let Err(error) = self.folder(folder, is_in_partitions, report) {
-            let name = folder.display().to_string();
+            let name = folder.to_string();
             fail(report, &name, &error);
         }
     }
 
     /// What lies beside the tables of a store.
-    fn beside(&mut self, driver: &dyn Driver, folder: &Path, report: &mut VerifyReport) {
+    fn beside(&mut self, driver: &dyn Driver, folder: &Location, report: &mut VerifyReport) {
         match beside_tables(driver, folder) {
             Err(error) => {
-                let name = folder.display().to_string();
+                let name = folder.to_string();
                 fail(report, &name, &error);
             }
             Ok(beside) => {
@@ -156,15 +159,15 @@ impl Walk<'_> {
         }
     }
 
-    fn beside_one(&mut self, path: &Path, report: &mut VerifyReport) {
-        let name = path.display().to_string();
+    fn beside_one(&mut self, path: &Location, report: &mut VerifyReport) {
+        let name = path.to_string();
         match paths::kind(path) {
-            Ok(Some(Kind::Folder)) => self.below(path, false, report),
-            Ok(Some(Kind::Other)) => {
+            Ok(Some(EntryKind::Folder)) => self.below(path, false, report),
+            Ok(Some(EntryKind::Other)) => {
                 report.findings.push(note(path, "is a pipe or a device: it is passed over"))
             }
             Err(error) => fail(report, &name, &error),
-            Ok(_) => match self.options.open_one(&name) {
+            Ok(_) => match self.options.open_one(path) {
                 Err(error) => fail(report, &name, &error),
                 Ok(Opened { parts, .. }) => match parts.as_slice() {
                     [(_, Err(error))] if is_unknown(error) && calls_itself_no_data(&name) => {

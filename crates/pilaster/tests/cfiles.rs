@@ -60,7 +60,7 @@ fn write_rows(folder: &Path, rows: &RecordBatch, options: CFileSetWriterOptions)
     let target = ConvertTarget::new(folder.join("set"), OutputFormat::CFileSet);
     let dataset = open(&start.display().to_string()).unwrap();
     convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent).unwrap();
-    target.path.display().to_string()
+    target.place.to_string()
 }
 
 /// Saves what is left at `path`; the report, and the rows in the order of `table`.
@@ -70,7 +70,7 @@ fn save(path: &str, shape: Option<AssumedShape>) -> pilaster::Result<(SalvageRep
     let folder = tempfile::tempdir().unwrap();
     let target = ConvertTarget::new(folder.path().join("saved.arrow"), OutputFormat::Arrow);
     let report = salvage(dataset.as_ref(), &target, &SalvageOptions::default(), &Silent)?;
-    let saved = all_rows(open(&target.path.display().to_string()).unwrap().as_ref());
+    let saved = all_rows(open(&target.place.to_string()).unwrap().as_ref());
     Ok((report, saved))
 }
 

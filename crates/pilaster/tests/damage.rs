@@ -72,7 +72,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         writer(OutputFormat::Redfile, Box::new(sink.clone()), Arc::clone(&schema), &options).unwrap();
     batches.iter().for_each(|batch| red.write(batch).unwrap());
     red.finish().unwrap();
-    sink.take().unwrap().commit().unwrap();
+    sink.take().unwrap().finish().unwrap();
     vec![
         ("redfile", fs::read(path).unwrap()),
         ("parquet", parquet.into_inner().unwrap()),

@@ -153,7 +153,7 @@ fn a_lone_segment_keeps_its_names_and_its_strings() {
         |options: &ConvertOptions| convert(source.as_ref(), &ScanRequest::default(), &to, options, &Silent);
     write(&ConvertOptions::default()).unwrap();
     // Alone, and as all that is in its folder.
-    for path in [&to.path, &folder] {
+    for path in [to.place.path(), &folder] {
         let segment = pilaster::open(&path.display().to_string()).unwrap();
         let names: Vec<_> = segment.schema().fields().iter().map(|field| field.name().clone()).collect();
         assert_eq!(names, ["number", "word"]);
@@ -161,10 +161,10 @@ fn a_lone_segment_keeps_its_names_and_its_strings() {
         assert_eq!(words.as_string_view().iter().flatten().collect::<Vec<_>>(), ["one", "two"]);
     }
     // Another schema beside it is replaced when the segment is, and not before.
-    std::fs::remove_file(&to.path).unwrap();
+    std::fs::remove_file(to.place.path()).unwrap();
     std::fs::write(folder.join("rows.schema.json"), "{}").unwrap();
     assert!(write(&ConvertOptions::default()).is_err());
-    assert!(!to.path.exists());
+    assert!(!to.place.path().exists());
     write(&ConvertOptions::default().with_overwrite(Overwrite::new(true))).unwrap();
 }
 

@@ -76,7 +76,7 @@ impl Meta {
         let written = writer.finish().unwrap().folder;
         fs::create_dir_all(folder).unwrap();
         let mut segments: Vec<_> =
-            fs::read_dir(written).unwrap().map(|entry| entry.unwrap().path()).collect();
+            fs::read_dir(written.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         segments.retain(|path| path.extension().is_some_and(|found| found == "dat"));
         segments.sort();
         let mut rowsets = vec![rowset("0", 0, 1, 0, 0)];

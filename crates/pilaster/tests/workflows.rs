@@ -19,6 +19,7 @@ use arrow_array::{Array, RecordBatch};
 use made::{ROWS, all_rows, ids, parquet_bytes, sample};
 use pilaster::convert::{ConvertOptions, ConvertTarget, convert};
 use pilaster::core::progress::Silent;
+use pilaster::core::storage::MemoryStorage;
 use pilaster::ls::{ListOptions, State, list};
 use pilaster::migrate::{MigrateOptions, migrate};
 use pilaster::output::{ParquetCodec, WriteOptions};
@@ -80,8 +81,8 @@ fn rows_survive_every_format() {
             convert(dataset.as_ref(), &ScanRequest::default(), &target, &ConvertOptions::default(), &Silent);
         let done = done.unwrap();
         assert_eq!((done.rows, done.is_counted), (ROWS as u64, true), "{format}");
-        assert!(format.is_folder() || done.bytes == fs::metadata(&target.path).unwrap().len());
-        let back = open(&target.path.display().to_string()).unwrap();
+        assert!(format.is_folder() || done.bytes == fs::metadata(target.place.path()).unwrap().len());
+        let back = open(&target.place.to_string()).unwrap();
         let rows = all_rows(back.as_ref());
         assert_eq!(rows.columns(), batch.columns(), "{format}");
     }
@@ -89,11 +90,53 @@ fn rows_survive_every_format() {
 }
 
 #[test]
+fn every_format_is_written_to_memory_and_counted_there() {
+    let folder = Folder::new();
+    let dataset = open(&folder.write("a.csv", "a,b\n1,2\n3,4\n")).unwrap();
+    let place = MemoryStorage::new("memory").root();
+    for (format, name) in OutputFormat::ALL {
+        if matches!(format, OutputFormat::Table | OutputFormat::CFile) {
+            continue;
+        }
+        let target = ConvertTarget::new(place.child(name), format);
+        let options = ConvertOptions::default();
+        let done = convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent).unwrap();
+        assert_eq!((done.rows, done.is_counted), (2, true), "{format}");
+        if format != OutputFormat::DorisSegment {
+            let back = OpenOptions::default().open_location(&target.place).unwrap();
+            assert_eq!(all_rows(back.as_ref()).num_rows(), 2, "{format}");
+        }
+        let again = convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent);
+        assert_eq!(again.unwrap_err().to_string(), format!("memory/{name}: exists already"));
+    }
+}
+
+#[test]
+fn folders_of_files_and_partitions_are_opened_in_memory() {
+    let files = [
+        ("t/a.csv", "a,b\n1,2\n"),
+        ("t/b.csv", "a,b\n3,4\n"),
+        ("p/day=1/x.csv", "a\n1\n"),
+        ("p/day=2/x.csv", "a\n2\n"),
+    ];
+    let place = MemoryStorage::with_files("memory", files).root();
+    for (name, columns) in [("t", vec!["a", "b"]), ("p", vec!["a", "day"])] {
+        let table = OpenOptions::default().open_location(place.child(name)).unwrap();
+        let rows = all_rows(table.as_ref());
+        let schema = rows.schema();
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!((rows.num_rows(), names), (2, columns), "{name}");
+    }
+    let missing = OpenOptions::default().open_location(place.child("u")).unwrap_err();
+    assert!(missing.to_string().starts_with("memory/u: "), "{missing}");
+}
+
+#[test]
 fn an_existing_file_is_replaced_only_if_asked() {
     let folder = Folder::new();
     let dataset = open(&folder.write("a.csv", "a,b\n1,2\n")).unwrap();
     let path = folder.write("out.parquet", "precious");
-    let target = ConvertTarget::from_path(path.clone()).unwrap();
+    let target = ConvertTarget::from_path(Path::new(&path)).unwrap();
     let error =
         convert(dataset.as_ref(), &ScanRequest::default(), &target, &ConvertOptions::default(), &Silent);
     assert_eq!(error.unwrap_err().to_string(), format!("{path}: exists already"));
@@ -103,7 +146,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
         .with_write(WriteOptions::default().with_parquet_codec(ParquetCodec::Snappy).with_row_group_rows(1));
     convert(dataset.as_ref(), &ScanRequest::default(), &target, &options, &Silent).unwrap();
     assert_eq!(open(&path).unwrap().row_count(), Some(1));
-    assert!(ConvertTarget::from_path("x.unknown").is_err());
+    assert!(ConvertTarget::from_path(Path::new("x.unknown")).is_err());
 }
 
 #[test]

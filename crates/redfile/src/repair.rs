@@ -1,13 +1,10 @@
 //! Damaged files made whole again.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
-use pilaster_core::error::AtPosition;
 use pilaster_core::salvage::LostRows;
-use pilaster_core::{Dataset, Error, LossLog, Progress, Result, RowRanges, SourceRef};
+use pilaster_core::{Dataset, Error, Location, LossLog, Progress, Result, RowRanges, SourceRef};
 use serde::Serialize;
 
 use crate::metadata::{Compression, FileMetadata, MAGIC, checksums};
@@ -197,22 +194,12 @@ pub struct InPlaceRepair {
 }
 
 impl InPlaceRepair {
-    /// Repairs the file at `path`, from which this was made. If that is interrupted the file is as damaged as before.
+    /// Repairs the file from which this was made. If that is interrupted the file is as damaged as before.
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if the file has another size by now; [`pilaster_core::ErrorKind::Io`].
-    #[expect(clippy::disallowed_methods, reason = "a file is repaired where it is, on a disk")]
-    pub fn apply(&self, path: &Path) -> Result<()> {
-        let name = path.display().to_string();
-        let mut file = OpenOptions::new().append(true).open(path).at(&name, 0, "open")?;
-        let size = file.metadata().at(&name, 0, "open")?.len();
-        if size != self.size {
-            let message = format!("has {size} bytes, and had {} when it was looked at", self.size);
-            return Err(Error::invalid(message).at(&name, 0, ""));
-        }
-        file.set_len(self.keep).at(&name, self.keep, "cut")?;
-        file.write_all(&self.footer).at(&name, self.keep, "write")?;
-        file.sync_all().at(&name, self.keep, "write")
+    pub fn apply(&self, file: impl Into<Location>) -> Result<()> {
+        file.into().replace_end(self.size, self.keep, &self.footer)
     }
 }
 

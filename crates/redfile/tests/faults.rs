@@ -16,9 +16,10 @@ use pilaster_core::progress::Silent;
 use pilaster_core::{
     Absence, Dataset, Error, Location, LossLog, LostRows, Result, VerifyDepth, VerifyReport,
 };
-use pilaster_redfile::{RedfileReader, RedfileReaderOptions};
+use pilaster_redfile::{RedfileReader, RedfileReaderOptions, RedfileWriter, RedfileWriterOptions};
 use pilaster_testing::batches;
 use pilaster_testing::fault_net::{Looks, check, in_memory};
+use pilaster_testing::write_net::{self, Writes};
 
 fn texts(all: &[RecordBatch]) -> Vec<String> {
     let of = |batch: &RecordBatch| -> Vec<String> {
@@ -69,4 +70,19 @@ fn a_call_that_goes_wrong_is_named_and_costs_no_row_in_silence() {
         calls += check(&memory, &looks);
     }
     assert!(calls > 80, "{calls} calls");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_not_there() {
+    let folder = Location::local(pilaster_testing::testdata("redfile"));
+    let reader = RedfileReader::open(folder.child("flat_optional.red").open().unwrap()).unwrap();
+    let batch = batches(reader.scan()).unwrap()[0].slice(0, 4);
+    let write = |target: &Location| -> Result<()> {
+        let options = RedfileWriterOptions::default().with_row_group_rows(2);
+        let mut writer = RedfileWriter::try_new(target.create()?, &batch.schema(), options)?;
+        writer.write(&batch)?;
+        writer.finish()?.0.finish()
+    };
+    let calls = write_net::check(&Writes { prepare: None, write: &write, rows: &rows });
+    assert!(calls > 30, "{calls} calls");
 }

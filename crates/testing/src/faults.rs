@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use pilaster_core::storage::{Entry, Sink, Storage, Tag, Walk};
+use pilaster_core::atomic::Place;
+use pilaster_core::storage::{Entry, Lock, Sink, Storage, Tag, UnfinishedFolder, Walk};
 use pilaster_core::{Error, Location, Result, Source, SourceRef};
 
 /// What happens instead.
@@ -35,6 +36,8 @@ pub enum Fault {
     Change,
     /// The call takes longer.
     Delay(Duration),
+    /// The call fails, and all that follow: what is there then is what a program leaves that ends in the middle.
+    End,
 }
 
 /// Counts calls, and knows which one goes wrong.
@@ -74,10 +77,10 @@ impl Faults {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let number = state.calls;
         state.calls += 1;
-        if number != self.at {
+        if number != self.at && !(self.fault == Fault::End && number > self.at) {
             return None;
         }
-        state.happened = Some((call, name.to_string()));
+        state.happened.get_or_insert_with(|| (call, name.to_string()));
         drop(state);
         if let Fault::Delay(time) = self.fault {
             std::thread::sleep(time);
@@ -92,9 +95,14 @@ impl Faults {
             Some(Fault::Cut) => {
                 Err(Error::from(io::Error::from(io::ErrorKind::UnexpectedEof)).at(name, 0, ""))
             }
+            Some(Fault::End) => Err(Error::from(ended()).at(name, 0, "")),
             Some(Fault::Change | Fault::Delay(_)) | None => Ok(()),
         }
     }
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the program has ended")
 }
 
 #[derive(Debug)]
@@ -144,8 +152,10 @@ impl Storage for FaultyStorage {
     fn open(&self, path: &Path) -> Result<SourceRef> {
         let name = self.display(path);
         let fault = self.faults.turn("open", &name);
-        if let Some(Fault::Refuse(kind)) = fault {
-            return Err(Error::from(io::Error::from(kind)).at(&name, 0, ""));
+        match fault {
+            Some(Fault::Refuse(kind)) => return Err(Error::from(io::Error::from(kind)).at(&name, 0, "")),
+            Some(Fault::End) => return Err(Error::from(ended()).at(&name, 0, "")),
+            Some(Fault::Cut | Fault::Change | Fault::Delay(_)) | None => {}
         }
         let inner = self.inner.open(path)?;
         let size = if fault == Some(Fault::Cut) { inner.size() / 2 } else { inner.size() };
@@ -166,6 +176,78 @@ impl Storage for FaultyStorage {
     fn remove(&self, path: &Path) -> Result<()> {
         self.pass("remove", path)?;
         self.inner.remove(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> Result<()> {
+        self.pass("remove folder", path)?;
+        self.inner.remove_folder(path)
+    }
+
+    fn remove_empty_folder(&self, path: &Path) -> Result<()> {
+        self.pass("remove empty folder", path)?;
+        self.inner.remove_empty_folder(path)
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<()> {
+        self.pass("make folder", path)?;
+        self.inner.make_folder(path)
+    }
+
+    fn begin_folder(&self, path: &Path) -> Result<Option<Box<dyn UnfinishedFolder>>> {
+        self.pass("begin folder", path)?;
+        let Some(inner) = self.inner.begin_folder(path)? else { return Ok(None) };
+        let (name, faults) = (self.display(path), Arc::clone(&self.faults));
+        Ok(Some(Box::new(FaultyFolder { inner, name, faults })))
+    }
+
+    fn replace_end(&self, path: &Path, size: u64, keep: u64, bytes: &[u8]) -> Result<()> {
+        self.pass("replace end", path)?;
+        self.inner.replace_end(path, size, keep, bytes)
+    }
+
+    fn set_aside(&self, path: &Path, aside: &Path) -> Result<()> {
+        self.pass("set aside", path)?;
+        self.inner.set_aside(path, aside)
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Option<Lock>> {
+        self.pass("lock", path)?;
+        self.inner.try_lock(path)
+    }
+
+    fn is_local(&self) -> bool {
+        self.inner.is_local()
+    }
+
+    fn place(&self, path: &Path) -> Result<Place> {
+        self.pass("place", path)?;
+        self.inner.place(path)
+    }
+
+    fn block_bytes(&self, path: &Path) -> Result<Option<u64>> {
+        self.inner.block_bytes(path)
+    }
+
+    fn scratch(&self, path: &Path) -> PathBuf {
+        self.inner.scratch(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFolder {
+    inner: Box<dyn UnfinishedFolder>,
+    name: String,
+    faults: Arc<Faults>,
+}
+
+impl UnfinishedFolder for FaultyFolder {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.faults.pass("rename", &self.name)?;
+        self.inner.finish()
     }
 }
 
@@ -199,6 +281,7 @@ impl Source for FaultySource {
         match self.faults.turn("read", self.name()) {
             Some(Fault::Refuse(kind)) => Err(failed(kind)),
             Some(Fault::Cut) => Err(failed(io::ErrorKind::UnexpectedEof)),
+            Some(Fault::End) => Err(Error::from(ended()).at(self.inner.name(), range.start, "read")),
             Some(Fault::Change) => {
                 let mut bytes = self.inner.read_at(range)?.to_vec();
                 let middle = bytes.len() / 2;
@@ -212,6 +295,7 @@ impl Source for FaultySource {
     }
 }
 
+#[derive(Debug)]
 struct FaultySink {
     inner: Box<dyn Sink>,
     name: String,
@@ -223,6 +307,7 @@ impl Write for FaultySink {
         match self.faults.turn("write", &self.name) {
             Some(Fault::Refuse(kind)) => Err(kind.into()),
             Some(Fault::Cut) => Err(io::ErrorKind::WriteZero.into()),
+            Some(Fault::End) => Err(ended()),
             Some(Fault::Change | Fault::Delay(_)) | None => self.inner.write(bytes),
         }
     }
@@ -233,6 +318,11 @@ impl Write for FaultySink {
 }
 
 impl Sink for FaultySink {
+    fn written(&mut self) -> Result<Option<SourceRef>> {
+        self.faults.pass("written", &self.name)?;
+        self.inner.written()
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
         self.faults.pass("finish", &self.name)?;
         self.inner.finish()

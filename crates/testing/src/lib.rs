@@ -11,6 +11,7 @@ mod read_recorder;
 pub mod real;
 mod rocks;
 pub mod types;
+pub mod write_net;
 
 use std::path::PathBuf;
 use std::sync::Arc;

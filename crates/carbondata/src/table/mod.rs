@@ -28,13 +28,11 @@ mod options;
 mod part;
 mod reader;
 mod recovery;
-#[expect(clippy::disallowed_methods, reason = "tables are repaired on a disk")]
 mod repair;
 mod schema;
 mod secondary;
 mod status;
 mod values;
-#[expect(clippy::disallowed_methods, reason = "tables are written to a disk")]
 mod write;
 
 pub use as_of::shown_time;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
     let bar = words.bar("convert", Unit::Rows);
     let summary = convert(dataset.as_ref(), &request, &target, &args.write.options(&sources)?, &bar)?;
     drop(bar);
-    words.say(format_args!("{}: {} rows, {}", target.path.display(), summary.rows, human(summary.bytes)));
+    words.say(format_args!("{}: {} rows, {}", target.place, summary.rows, human(summary.bytes)));
     Ok(Outcome::Fine)
 }
 

@@ -96,8 +96,8 @@ fn say_file(target: &str, report: &RepairReport, words: &Words) -> Outcome {
 
 fn say_table(table: &str, repair: &TableRepair, words: &Words) -> Outcome {
     for file in &repair.rebuilt {
-        let kept = file.kept.as_ref().map(|kept| format!(", the damaged one is {}", kept.display()));
-        words.say(format_args!("written: {}{}", file.path.display(), kept.unwrap_or_default()));
+        let kept = file.kept.as_ref().map(|kept| format!(", the damaged one is {kept}"));
+        words.say(format_args!("written: {}{}", file.path, kept.unwrap_or_default()));
     }
     for finding in &repair.left {
         words.tell(format_args!("left: {finding}"));

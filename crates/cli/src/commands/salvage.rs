@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
         .with_convert(args.write.options(&sources)?);
     if let Some(path) = &args.report {
         let others = args.unproven.iter().fold(report_rule(&sources), Overwrite::with_other_target);
-        others.with_other_target(&target.path).check(path)?;
+        others.with_other_target(&target.place).check(path)?;
     }
     let bar = words.bar("salvage", Unit::Rows);
     let report = salvage(dataset.as_ref(), &target, &options, &bar)?;

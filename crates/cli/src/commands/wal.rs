@@ -1,8 +1,7 @@
 //! `pilaster wal`: the write-ahead log of Kudu tablets.
 
-use std::path::PathBuf;
-
 use pilaster::Result;
+use pilaster::core::Location;
 use pilaster::kudu::{TabletLog, open_servers};
 use pilaster::text::printable;
 use serde_json::json;
@@ -33,7 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, words: &Words) -> Result<Outcome> {
-    let folders: Vec<PathBuf> = args.input.paths.iter().map(PathBuf::from).collect();
+    let folders = args.input.paths.iter().map(|path| Location::parse(path)).collect::<Result<Vec<_>>>()?;
     let store = open_servers(&folders, &args.input.open.options()?)?;
     let logs = store.logs(args.input.open.table())?;
     if args.json {

@@ -9,12 +9,14 @@ mod temporaries;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{AtPosition, Error, Result};
 pub use place::Place;
 use temporaries::Temporary;
 pub use temporaries::abandon_all;
+
+/// What is written at once: writers of tables with many columns have as many files open.
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// A file being written beside its final place. Dropped without [`AtomicFile::commit`], it leaves nothing behind.
 #[derive(Debug)]
@@ -104,7 +106,7 @@ impl AtomicFile {
 }
 
 fn buffered(file: File) -> BufWriter<File> {
-    BufWriter::with_capacity(1 << 20, file)
+    BufWriter::with_capacity(BUFFER_BYTES, file)
 }
 
 impl Write for AtomicFile {
@@ -127,42 +129,6 @@ impl Drop for AtomicFile {
         {
             let _ = writer.into_parts();
         }
-    }
-}
-
-/// An [`AtomicFile`] that a writer owns while somebody else keeps the right to commit it.
-#[derive(Debug, Clone)]
-pub struct SharedFile(Arc<Mutex<Option<AtomicFile>>>);
-
-impl SharedFile {
-    /// Starts writing the file that will be `target`.
-    ///
-    /// # Errors
-    /// As [`AtomicFile::create`].
-    pub fn create(target: impl Into<PathBuf>) -> Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(Some(AtomicFile::create(target)?)))))
-    }
-
-    /// The file itself, to commit it; nothing can be written through the others any more.
-    ///
-    /// # Errors
-    /// [`crate::ErrorKind::InvalidInput`] if it was taken before.
-    pub fn take(&self) -> Result<AtomicFile> {
-        self.lock().take().ok_or_else(|| Error::invalid("a file finished twice"))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<AtomicFile>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Write for SharedFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.lock().as_mut().ok_or(io::ErrorKind::NotConnected)?.flush()
     }
 }
 
@@ -212,7 +178,8 @@ impl AtomicFolder {
     }
 }
 
-fn sync_parent(path: &Path) -> io::Result<()> {
+/// Makes a name in a folder durable.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
         _ => sync_folder(Path::new(".")),

@@ -13,6 +13,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::gathered::SortedInMemory;
 use super::{BATCH_ROWS, KeysOf, batch_of, size, with_own_values};
 use crate::merge::{self, KeyedRows, Keys, Merge, SomeRows};
+use crate::storage::unnamed_file;
 use crate::{Error, Result};
 
 /// So many runs of a kind become one: that many files are open for each kind, and each row is written once for each.
@@ -154,7 +155,7 @@ impl Runs {
 
     fn writer(&self, first_key: Vec<u8>, level: u32) -> Result<RunWriter> {
         let folder = self.folder.display().to_string();
-        let file = tempfile::tempfile_in(&self.folder).map_err(|error| failed(error, &folder))?;
+        let file = unnamed_file(&self.folder)?;
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let writer = StreamWriter::try_new(file, &self.schema).map_err(|error| in_file(error, &folder))?;
         Ok(RunWriter { writer, first_key, level, batch_bytes: self.batch_bytes(), largest: 0, folder })

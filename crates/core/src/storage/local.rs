@@ -9,8 +9,10 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 
-use super::{Entry, EntryKind, Sink, Storage, Tag, Walk, changed_meanwhile};
-use crate::atomic::AtomicFile;
+use super::{
+    Entry, EntryKind, Lock, Sink, Storage, Tag, UnfinishedFolder, Walk, changed_meanwhile, check_size,
+};
+use crate::atomic::{AtomicFile, AtomicFolder, Place, sync_parent};
 use crate::error::{AtPosition, Error, Result};
 use crate::source::{FileHandles, SourceRef};
 
@@ -108,9 +110,113 @@ impl Storage for LocalStorage {
     fn remove(&self, path: &Path) -> Result<()> {
         fs::remove_file(path).at(&self.display(path), 0, "")
     }
+
+    fn remove_folder(&self, path: &Path) -> Result<()> {
+        match fs::remove_dir_all(path) {
+            Err(error) if !is_nothing(&error) => Err(Error::from(error).at(&self.display(path), 0, "")),
+            _ => Ok(()),
+        }
+    }
+
+    fn remove_empty_folder(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).at(&self.display(path), 0, "")
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<()> {
+        let make = || {
+            let missing =
+                path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
+            let missing: Vec<_> = missing.collect();
+            fs::create_dir_all(path)?;
+            missing.into_iter().rev().try_for_each(sync_parent)
+        };
+        make().at(&self.display(path), 0, "")
+    }
+
+    fn begin_folder(&self, path: &Path) -> Result<Option<Box<dyn UnfinishedFolder>>> {
+        Ok(Some(Box::new(AtomicFolder::create(path)?)))
+    }
+
+    /// If it is interrupted, the file has its first `keep` bytes, and some of the new ones.
+    fn replace_end(&self, path: &Path, size: u64, keep: u64, bytes: &[u8]) -> Result<()> {
+        let name = self.display(path);
+        let mut file = fs::OpenOptions::new().append(true).open(path).at(&name, 0, "")?;
+        check_size(&name, file.metadata().at(&name, 0, "")?.len(), size)?;
+        file.set_len(keep).at(&name, keep, "")?;
+        file.write_all(bytes).at(&name, keep, "")?;
+        file.sync_all().at(&name, keep, "")
+    }
+
+    fn set_aside(&self, path: &Path, aside: &Path) -> Result<()> {
+        set_aside(path, aside).at(&self.display(path), 0, "")
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Option<Lock>> {
+        Lock::of_system(path)
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn place(&self, path: &Path) -> Result<Place> {
+        Place::of(path)
+    }
+
+    fn block_bytes(&self, path: &Path) -> Result<Option<u64>> {
+        let metadata = fs::metadata(path).at(&self.display(path), 0, "")?;
+        Ok(block_bytes(&metadata))
+    }
+
+    /// The folder itself: there is room for what will be in it.
+    fn scratch(&self, path: &Path) -> PathBuf {
+        path.to_path_buf()
+    }
+}
+
+/// A file in a folder of the local disk that has no name, and goes when it is closed: for what does not fit into memory.
+///
+/// # Errors
+/// [`crate::ErrorKind::Io`]
+pub fn unnamed_file(folder: &Path) -> Result<fs::File> {
+    tempfile::tempfile_in(folder).at(&folder.display().to_string(), 0, "")
+}
+
+/// A file gets a second name, since the first goes to the new file only when that is whole.
+fn set_aside(path: &Path, aside: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(aside).is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    if !fs::symlink_metadata(path)?.is_file() {
+        return fs::rename(path, aside);
+    }
+    match fs::hard_link(path, aside) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {}
+        done => return done,
+    }
+    // Not every file system knows second names.
+    let mut copy = fs::File::create_new(aside)?;
+    io::copy(&mut fs::File::open(path)?, &mut copy)?;
+    copy.sync_all()
+}
+
+impl UnfinishedFolder for AtomicFolder {
+    fn path(&self) -> &Path {
+        AtomicFolder::path(self)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.commit()
+    }
 }
 
 impl Sink for AtomicFile {
+    fn written(&mut self) -> Result<Option<SourceRef>> {
+        let Some(path) = self.path().map(Path::to_path_buf) else { return Ok(None) };
+        self.flush().at(&path.display().to_string(), 0, "")?;
+        LocalStorage.open(&path).map(Some)
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
         self.commit()
     }
@@ -166,6 +272,17 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 #[cfg(not(unix))]
 fn identity(_metadata: &Metadata) -> (u64, u64) {
     (0, 0)
+}
+
+#[cfg(unix)]
+fn block_bytes(metadata: &Metadata) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    Some(metadata.blksize())
+}
+
+#[cfg(not(unix))]
+fn block_bytes(_metadata: &Metadata) -> Option<u64> {
+    None
 }
 
 /// What is still to be visited, the next one last.

@@ -4,12 +4,14 @@ use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Entry, LocalStorage, Sink, Storage, Tag};
+use super::{Entry, LocalStorage, Lock, NewFile, Storage, Tag};
+use crate::atomic::Place;
 use crate::error::{Error, Result};
 use crate::source::SourceRef;
 
@@ -175,8 +177,18 @@ impl Location {
     ///
     /// # Errors
     /// As [`Storage::create`].
-    pub fn create(&self) -> Result<Box<dyn Sink>> {
-        self.storage.create(&self.path)
+    pub fn create(&self) -> Result<NewFile> {
+        NewFile::begin(self)
+    }
+
+    /// Writes this file, which appears whole.
+    ///
+    /// # Errors
+    /// As [`Storage::create`] and [`super::Sink::finish`].
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        let mut file = self.create()?;
+        file.write_all(bytes)?;
+        file.finish()
     }
 
     /// Writes this file unless somebody else did meanwhile; see [`Storage::replace_if`].
@@ -193,6 +205,82 @@ impl Location {
     /// As [`Storage::remove`].
     pub fn remove(&self) -> Result<()> {
         self.storage.remove(&self.path)
+    }
+
+    /// Removes this folder with all that is in it; see [`Storage::remove_folder`].
+    ///
+    /// # Errors
+    /// As [`Storage::remove_folder`].
+    pub fn remove_folder(&self) -> Result<()> {
+        self.storage.remove_folder(&self.path)
+    }
+
+    /// Removes this folder if nothing is in it; see [`Storage::remove_empty_folder`].
+    ///
+    /// # Errors
+    /// As [`Storage::remove_empty_folder`].
+    pub fn remove_empty_folder(&self) -> Result<()> {
+        self.storage.remove_empty_folder(&self.path)
+    }
+
+    /// Makes this folder; see [`Storage::make_folder`].
+    ///
+    /// # Errors
+    /// As [`Storage::make_folder`].
+    pub fn make_folder(&self) -> Result<()> {
+        self.storage.make_folder(&self.path)
+    }
+
+    /// Replaces the end of this file; see [`Storage::replace_end`].
+    ///
+    /// # Errors
+    /// As [`Storage::replace_end`].
+    pub fn replace_end(&self, size: u64, keep: u64, bytes: &[u8]) -> Result<()> {
+        self.storage.replace_end(&self.path, size, keep, bytes)
+    }
+
+    /// Gives what is here the name `aside`, which is in the same folder; see [`Storage::set_aside`].
+    ///
+    /// # Errors
+    /// As [`Storage::set_aside`].
+    pub fn set_aside(&self, aside: impl AsRef<Path>) -> Result<Self> {
+        let aside = self.beside(self.path.with_file_name(aside.as_ref()));
+        self.storage.set_aside(&self.path, &aside.path)?;
+        Ok(aside)
+    }
+
+    /// Takes a lock by the name of this file; see [`Storage::try_lock`].
+    ///
+    /// # Errors
+    /// As [`Storage::try_lock`].
+    pub fn try_lock(&self) -> Result<Option<Lock>> {
+        self.storage.try_lock(&self.path)
+    }
+
+    /// The path, if it is one of the local disk.
+    pub fn local_path(&self) -> Option<&Path> {
+        self.storage.is_local().then_some(self.path.as_path())
+    }
+
+    /// What lies under this name, which is to be written; see [`Storage::place`].
+    ///
+    /// # Errors
+    /// As [`Storage::place`].
+    pub fn place(&self) -> Result<Place> {
+        self.storage.place(&self.path)
+    }
+
+    /// How many bytes the file system gives to a file at a time; see [`Storage::block_bytes`].
+    ///
+    /// # Errors
+    /// As [`Storage::block_bytes`].
+    pub fn block_bytes(&self) -> Result<Option<u64>> {
+        self.storage.block_bytes(&self.path)
+    }
+
+    /// A folder of the local disk for what does not fit into memory while this folder is written; see [`Storage::scratch`].
+    pub fn scratch(&self) -> PathBuf {
+        self.storage.scratch(&self.path)
     }
 
     /// An error that names this place.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::{Entry, EntryKind, Location, Sink, Storage, Tag, Walk, changed_meanwhile, not_found};
+use super::{Entry, EntryKind, Location, Lock, Sink, Storage, Tag, Walk, changed_meanwhile, not_found};
 use crate::error::{Error, Result};
 use crate::source::{MemorySource, SourceRef};
 
@@ -151,8 +151,25 @@ impl Storage for MemoryStorage {
             None => Err(not_found(&self.display(path))),
         }
     }
+
+    fn set_aside(&self, path: &Path, aside: &Path) -> Result<()> {
+        let mut files = self.lock();
+        let Some((bytes, _)) = files.by_path.get(path).cloned() else {
+            return Err(not_found(&self.display(path)));
+        };
+        if files.by_path.contains_key(aside) {
+            return Err(changed_meanwhile(&self.display(aside)));
+        }
+        files.put(aside.to_path_buf(), bytes);
+        Ok(())
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Option<Lock>> {
+        Lock::of_file(Arc::new(self.clone()), path)
+    }
 }
 
+#[derive(Debug)]
 struct MemorySink {
     storage: MemoryStorage,
     path: PathBuf,
@@ -171,6 +188,11 @@ impl Write for MemorySink {
 }
 
 impl Sink for MemorySink {
+    fn written(&mut self) -> Result<Option<SourceRef>> {
+        let name = self.storage.display(&self.path);
+        Ok(Some(Arc::new(MemorySource::new(name, self.bytes.clone()))))
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
         self.storage.put(self.path, self.bytes);
         Ok(())

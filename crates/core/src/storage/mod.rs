@@ -21,7 +21,10 @@
 
 mod local;
 mod location;
+mod lock;
 mod memory;
+mod new_file;
+mod new_folder;
 #[cfg(feature = "object_store")]
 mod object;
 #[cfg(test)]
@@ -35,14 +38,21 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::atomic::Place;
+use crate::error::{AtPosition, Error, ErrorKind, Result};
 use crate::source::SourceRef;
 
-pub use local::LocalStorage;
+pub use local::{LocalStorage, unnamed_file};
 pub use location::Location;
+pub use lock::Lock;
 pub use memory::MemoryStorage;
+pub use new_file::{NewFile, SharedFile};
+pub use new_folder::{NewFolder, UnfinishedFolder};
 #[cfg(feature = "object_store")]
 pub use object::ObjectStorage;
+
+/// What is copied at once where a file is written anew.
+const COPY_BYTES: usize = 1 << 20;
 
 /// What a walk gives, one after the other: files, and errors for what could not be looked at.
 pub type Walk = Box<dyn Iterator<Item = Result<Entry>> + Send>;
@@ -107,10 +117,119 @@ pub trait Storage: Debug + Send + Sync {
     /// # Errors
     /// [`ErrorKind::Io`]
     fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Removes a folder with all that is in it. One that is not there is none to be removed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]; then a part of it may be gone.
+    fn remove_folder(&self, path: &Path) -> Result<()> {
+        for entry in self.walk(path) {
+            match entry {
+                Ok(entry) => self.remove(entry.path())?,
+                Err(error) if is_not_found(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a folder if nothing is in it, where folders exist without files.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], also if something is in it.
+    fn remove_empty_folder(&self, _path: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes a folder and those it is in, where folders exist without files. One that is there is left as it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]
+    fn make_folder(&self, _path: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    /// Begins a folder that gets its name when it is complete; nothing may be at `path`, or an empty folder. `None` where names cannot be
+    /// changed: [`NewFolder`] is for both.
+    ///
+    /// # Errors
+    /// As [`NewFolder::create`].
+    fn begin_folder(&self, _path: &Path) -> Result<Option<Box<dyn UnfinishedFolder>>> {
+        Ok(None)
+    }
+
+    /// Replaces what a file of `size` bytes has behind its first `keep` bytes: where it lies if the storage can, else as a new file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if the file has another size by now; [`ErrorKind::Io`].
+    fn replace_end(&self, path: &Path, size: u64, keep: u64, bytes: &[u8]) -> Result<()> {
+        let name = self.display(path);
+        let source = self.open(path)?;
+        check_size(&name, source.size(), size)?;
+        let mut sink = self.create(path)?;
+        for start in (0..keep).step_by(COPY_BYTES) {
+            let end = keep.min(start.saturating_add(COPY_BYTES as u64));
+            sink.write_all(&source.read_at(start..end)?).at(&name, start, "")?;
+        }
+        sink.write_all(bytes).at(&name, keep, "")?;
+        sink.finish()
+    }
+
+    /// Gives what is at `path` another name, so that a file can be written in its place. A file stays there too until it is
+    /// replaced; what is no file would be written to, or through, and makes way.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`], with [`io::ErrorKind::AlreadyExists`] if something has the other name.
+    fn set_aside(&self, path: &Path, aside: &Path) -> Result<()>;
+
+    /// Takes a lock by the name of a file; `None` if somebody has it. The folder must be there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]
+    fn try_lock(&self, path: &Path) -> Result<Option<Lock>>;
+
+    /// Whether paths are those of the local disk.
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    /// What lies under a name that is to be written.
+    ///
+    /// # Errors
+    /// As [`Place::of`].
+    fn place(&self, path: &Path) -> Result<Place> {
+        let path = path.to_path_buf();
+        match self.entry(&path)?.map(|entry| entry.kind()) {
+            None => Ok(Place::Free(path)),
+            Some(EntryKind::Folder) => Ok(Place::Folder(path)),
+            Some(EntryKind::File | EntryKind::Other) => Ok(Place::File(path)),
+        }
+    }
+
+    /// How many bytes the file system gives to a file at a time, where there is one that says so.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]
+    fn block_bytes(&self, _path: &Path) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// A folder of the local disk, which is there, for what does not fit into memory while something is written into the folder `path`.
+    fn scratch(&self, _path: &Path) -> PathBuf {
+        std::env::temp_dir()
+    }
 }
 
 /// A file being written. Dropped before [`Sink::finish`], it leaves nothing behind.
-pub trait Sink: Write + Send {
+pub trait Sink: Write + Send + Debug {
+    /// What was written so far, to be read before the file has its name; `None` where only finished files can be read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]
+    fn written(&mut self) -> Result<Option<SourceRef>> {
+        Ok(None)
+    }
+
     /// Makes the bytes durable and gives the file its name.
     ///
     /// # Errors
@@ -206,6 +325,17 @@ impl Tag {
 /// Whether an error says that something is not there, and not that it could not be looked at.
 pub fn is_not_found(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Refuses a file that has changed since somebody looked at it.
+fn check_size(name: &str, size: u64, known: u64) -> Result<()> {
+    match size == known {
+        true => Ok(()),
+        false => {
+            let message = format!("has {size} bytes, and had {known} when it was looked at");
+            Err(Error::invalid(message).at(name, 0, ""))
+        }
+    }
 }
 
 fn not_found(name: &str) -> Error {

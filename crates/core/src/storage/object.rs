@@ -12,9 +12,9 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
 };
 
-use super::{Entry, EntryKind, Location, Sink, Storage, Tag, Walk, changed_meanwhile, not_found};
+use super::{Entry, EntryKind, Location, Lock, Sink, Storage, Tag, Walk, changed_meanwhile, not_found};
 use crate::error::{AtPosition, Error, Result};
-use crate::source::{ObjectSource, SourceRef, object_store_of, wait};
+use crate::source::{MemorySource, ObjectSource, SourceRef, object_store_of, wait};
 
 /// What is sent at once of a large file. Ten thousand parts are allowed at most, so that files have up to 80 GB.
 const PART_BYTES: usize = 8 << 20;
@@ -154,6 +154,18 @@ impl Storage for ObjectStorage {
         let (store, key) = (Arc::clone(&self.store), self.key(path)?);
         wait(async move { store.delete(&key).await }).at(&self.display(path), 0, "")
     }
+
+    fn set_aside(&self, path: &Path, aside: &Path) -> Result<()> {
+        if self.entry(aside)?.is_some() {
+            return Err(changed_meanwhile(&self.display(aside)));
+        }
+        let (store, from, to) = (Arc::clone(&self.store), self.key(path)?, self.key(aside)?);
+        wait(async move { store.copy(&from, &to).await }).at(&self.display(path), 0, "")
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Option<Lock>> {
+        Lock::of_file(Arc::new(self.clone()), path)
+    }
 }
 
 struct ObjectWalk {
@@ -203,6 +215,7 @@ impl Iterator for ObjectWalk {
 }
 
 /// An object being written: at once if it is small, else in parts, of which the last makes it appear.
+#[derive(Debug)]
 struct ObjectSink {
     name: String,
     key: Key,
@@ -247,6 +260,12 @@ impl Write for ObjectSink {
 }
 
 impl Sink for ObjectSink {
+    /// Parts that were sent cannot be read before the last one.
+    fn written(&mut self) -> Result<Option<SourceRef>> {
+        let source = || -> SourceRef { Arc::new(MemorySource::new(self.name.clone(), self.part.clone())) };
+        Ok(self.upload.is_none().then(source))
+    }
+
     fn finish(mut self: Box<Self>) -> Result<()> {
         let name = self.name.clone();
         if self.upload.is_none() {

@@ -145,6 +145,97 @@ fn a_file_is_replaced_only_by_who_has_seen_it() {
 }
 
 #[test]
+fn what_is_written_can_be_read_before_it_has_its_name() {
+    for (kind, place, _kept) in places() {
+        let mut file = place.child("a").create().unwrap();
+        file.write_all(b"some rows").unwrap();
+        let written = file.written().unwrap().unwrap();
+        assert_eq!(written.read_at(0..written.size()).unwrap(), "some rows", "{kind}");
+        assert!(place.child("a").entry().unwrap().is_none(), "{kind}");
+        assert_eq!(file.bytes(), 9, "{kind}");
+        file.finish().unwrap();
+        assert_eq!(place.child("a").read("bytes", 10).unwrap(), "some rows", "{kind}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_given_up_leaves_nothing() {
+    for (kind, place, _kept) in places() {
+        let folder = NewFolder::create(place.child("t")).unwrap();
+        folder.place().child("b/c").make_folder().unwrap();
+        folder.place().child("b/c/d").write(b"1").unwrap();
+        folder.place().child("a").write(b"2").unwrap();
+        drop(folder);
+        assert!(place.child("t").entry().unwrap().is_none(), "{kind}");
+        let left: Vec<_> = place.walk().filter_map(Result::ok).collect();
+        assert!(left.is_empty(), "{kind}: {left:?}");
+    }
+}
+
+#[test]
+fn a_folder_has_its_name_when_it_is_finished() {
+    for (kind, place, _kept) in places() {
+        let folder = NewFolder::create(place.child("t")).unwrap();
+        folder.place().child("b").make_folder().unwrap();
+        folder.place().child("b/c").write(b"1").unwrap();
+        assert_eq!(folder.place().child("b/c").read("bytes", 1).unwrap(), "1", "{kind}");
+        assert_eq!(folder.target(), &place.child("t"), "{kind}");
+        folder.finish().unwrap();
+        assert_eq!(walked(&place.child("t")), [PathBuf::from("b/c")], "{kind}");
+        let message = "exists already and is not an empty folder";
+        for taken in ["t", "t/b/c"] {
+            let error = NewFolder::create(place.child(taken)).unwrap_err().to_string();
+            assert!(error.ends_with(message), "{kind}: {error}");
+        }
+        place.child("t").remove_folder().unwrap();
+        place.child("t").remove_folder().unwrap();
+        assert!(place.child("t").entry().unwrap().is_none(), "{kind}");
+    }
+}
+
+#[test]
+fn what_makes_way_has_another_name() {
+    for (kind, place, _kept) in places() {
+        let file = place.child("status");
+        assert!(file.set_aside("old").is_err(), "{kind}");
+        file.write(b"1").unwrap();
+        let old = file.set_aside("old").unwrap();
+        file.write(b"2").unwrap();
+        let contents = [&old, &file].map(|file| file.read("bytes", 1).unwrap());
+        assert_eq!(contents, ["1", "2"], "{kind}");
+        let error = file.set_aside("old").unwrap_err();
+        let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        assert!(matches!(error.kind(), ErrorKind::Io(error) if is_taken(error)), "{kind}: {error}");
+    }
+}
+
+#[test]
+fn the_end_of_a_file_is_replaced_if_nobody_else_changed_it() {
+    for (kind, place, _kept) in places() {
+        let file = place.child("a");
+        file.write(b"head and tail").unwrap();
+        let error = file.replace_end(12, 4, b"").unwrap_err().to_string();
+        assert!(error.ends_with("a: has 13 bytes, and had 12 when it was looked at"), "{kind}: {error}");
+        file.replace_end(13, 4, b" ends").unwrap();
+        assert_eq!(file.read("bytes", 100).unwrap(), "head ends", "{kind}");
+        file.replace_end(9, 9, b"!").unwrap();
+        assert_eq!(file.read("bytes", 100).unwrap(), "head ends!", "{kind}");
+    }
+}
+
+#[test]
+fn a_lock_is_held_once() {
+    for (kind, place, _kept) in places() {
+        let (one, other) = (place.child("one.lock"), place.child("other.lock"));
+        let held = one.try_lock().unwrap();
+        assert!(held.is_some() && one.try_lock().unwrap().is_none(), "{kind}");
+        assert!(other.try_lock().unwrap().is_some(), "{kind}");
+        drop(held);
+        assert!(one.try_lock().unwrap().is_some(), "{kind}");
+    }
+}
+
+#[test]
 fn addresses_lead_to_storages() {
     assert_eq!(Location::parse("a/b").unwrap().to_string(), "a/b");
     assert_eq!(Location::parse("file:///a/b").unwrap().path(), Path::new("/a/b"));
@@ -216,6 +307,29 @@ mod local {
         assert!(!is_link("inner") && !is_link("missing") && !is_link("inner/file/below"));
         assert_eq!(place.child("inner").child("round").real().unwrap(), place.real().unwrap());
         assert!(is_not_found(&place.child("missing").real().unwrap_err()));
+    }
+
+    #[test]
+    fn what_is_no_file_makes_way_and_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Location::local(folder.path());
+        std::fs::write(folder.path().join("behind"), "kept").unwrap();
+        symlink("behind", folder.path().join("link")).unwrap();
+        let aside = place.child("link").set_aside("aside").unwrap();
+        place.child("link").write(b"new").unwrap();
+        assert!(aside.is_link().unwrap() && !place.child("link").is_link().unwrap());
+        assert_eq!(aside.read("bytes", 9).unwrap(), "kept");
+    }
+
+    #[test]
+    fn errors_of_writing_name_the_file() {
+        let full = Location::local("/dev/full");
+        let written = full.create().and_then(|mut file| {
+            file.write_all(&[0; 4 << 20])?;
+            file.finish()
+        });
+        let error = written.unwrap_err().to_string();
+        assert!(error.starts_with("/dev/full: "), "{error}");
     }
 
     #[test]

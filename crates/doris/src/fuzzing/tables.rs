@@ -389,7 +389,7 @@ pub fn tablet_round_trip(bytes: &[u8], parent: &Path) {
     assert_eq!(summary.version, 1 + loads as i64);
     let folders = find_tablets(&target, &Limits::default()).expect("a folder").tablets;
     assert_eq!(folders.len(), 1);
-    assert_eq!(folders[0].location.path(), summary.folder);
+    assert_eq!(folders[0].location.path(), summary.folder.path());
     let reader = TabletReader::open(&folders[0], &TabletOptions::default().with_hidden(true))
         .unwrap_or_else(|error| panic!("{error}: {:?}", table.schema));
     let report = reader.verify(VerifyDepth::Values, &Silent).expect("looking does not fail");

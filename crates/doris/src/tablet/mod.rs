@@ -41,7 +41,6 @@ mod schema_message;
 mod segment_rows;
 mod unions;
 mod walk;
-#[expect(clippy::disallowed_methods, reason = "tablets are written to a disk")]
 mod write;
 
 #[cfg(any(test, feature = "fuzzing"))]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int8Array, Int64Array, ListArray, RecordBatch, StringArray};
+use pilaster_core::{Location, Result};
 use pilaster_doris::TabletSchema;
 use pilaster_doris::tablet::{TabletSummary, TabletWriteOptions, TabletWriter};
 use serde_json::{Value, json};
@@ -150,12 +151,22 @@ impl Model {
 
     /// Writes the table, each load as a rowset.
     pub fn write(self, target: &Path, keys: i64, options: &TabletWriteOptions) -> TabletSummary {
+        self.try_write(&target.into(), keys, options).unwrap()
+    }
+
+    /// The same, where it may go wrong.
+    pub fn try_write(
+        self,
+        target: &Location,
+        keys: i64,
+        options: &TabletWriteOptions,
+    ) -> Result<TabletSummary> {
         let schema = self.schema();
-        let mut writer = TabletWriter::create(target, &schema, options).unwrap();
+        let mut writer = TabletWriter::create(target, &schema, options)?;
         for load in self.loads(keys) {
-            writer.write(&self.batch(&schema, &load)).unwrap();
-            writer.finish_rowset().unwrap();
+            writer.write(&self.batch(&schema, &load))?;
+            writer.finish_rowset()?;
         }
-        writer.finish().unwrap()
+        writer.finish()
     }
 }

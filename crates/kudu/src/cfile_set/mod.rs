@@ -13,7 +13,6 @@
 mod dataset;
 mod lost;
 mod manifest;
-#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 mod writer;
 
 pub use dataset::{CFileSet, CFileSetOptions};

@@ -1,16 +1,12 @@
 //! Writing a set.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use pilaster_core::dataset::DEFAULT_BATCH_SIZE;
-use pilaster_core::error::AtPosition;
-use pilaster_core::{AtomicFolder, Error, Result};
+use pilaster_core::{Error, Location, NewFile, NewFolder, Result};
 
 use super::manifest::{MANIFEST_NAME, Manifest, ManifestColumn, file_name};
 use crate::cfile::{CFileWriter, CFileWriterOptions, Compression, Encoding, Physical, kudu_type};
@@ -110,9 +106,9 @@ pub struct SetSummary {
 /// Writes a table as a set. The folder appears when [`CFileSetWriter::finish`] has succeeded, or not at all.
 #[derive(Debug)]
 pub struct CFileSetWriter {
-    folder: AtomicFolder,
+    folder: NewFolder,
     schema: SchemaRef,
-    columns: Vec<(ManifestColumn, CFileWriter<BufWriter<File>>)>,
+    columns: Vec<(ManifestColumn, CFileWriter<NewFile>)>,
     key: Option<String>,
     rows: u64,
 }
@@ -124,7 +120,7 @@ impl CFileSetWriter {
     /// [`pilaster_core::ErrorKind::InvalidInput`] if a column has no CFile form or an option names none;
     /// [`pilaster_core::ErrorKind::Io`].
     pub fn create(
-        target: impl Into<PathBuf>,
+        target: impl Into<Location>,
         schema: SchemaRef,
         options: &CFileSetWriterOptions,
     ) -> Result<Self> {
@@ -133,12 +129,11 @@ impl CFileSetWriter {
             pilaster_core::dataset::column_index(&schema, name)?;
         }
         let schema = with_key(&schema, options.key.as_deref());
-        let folder = AtomicFolder::create(target)?;
+        let folder = NewFolder::create(target)?;
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (index, field) in schema.fields().iter().enumerate() {
             let column = ManifestColumn { name: field.name().clone(), file: file_name(index, field.name()) };
-            let file = File::create_new(folder.path().join(&column.file)).at(&column.file, 0, "")?;
-            let sink = BufWriter::with_capacity(1 << 16, file);
+            let sink = folder.place().child(&column.file).create()?;
             let writer = options
                 .of_column(field)
                 .and_then(|options| CFileWriter::try_new(sink, field, options))
@@ -175,18 +170,15 @@ impl CFileSetWriter {
         let mut bytes = 0u64;
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, writer) in self.columns {
-            let (sink, summary) = writer.finish()?;
-            let file =
-                sink.into_inner().map_err(std::io::IntoInnerError::into_error).at(&column.file, 0, "")?;
-            file.sync_all().at(&column.file, 0, "")?;
+            let (file, summary) = writer.finish()?;
+            file.finish()?;
             bytes = bytes.saturating_add(summary.bytes);
             columns.push(column);
         }
         let json = Manifest::new(self.rows, self.key, columns, self.schema.as_ref().clone()).to_json()?;
-        let mut manifest =
-            File::create_new(self.folder.path().join(MANIFEST_NAME)).at(MANIFEST_NAME, 0, "")?;
-        manifest.write_all(&json).and_then(|()| manifest.sync_all()).at(MANIFEST_NAME, 0, "")?;
-        self.folder.commit()?;
+        // Last: without it nobody takes the files for a set.
+        self.folder.place().child(MANIFEST_NAME).write(&json)?;
+        self.folder.finish()?;
         Ok(SetSummary { rows: self.rows, bytes: bytes.saturating_add(json.len() as u64) })
     }
 }

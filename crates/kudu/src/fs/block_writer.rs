@@ -1,26 +1,21 @@
 //! Blocks being written into a new data directory.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Location, Result};
+use pilaster_core::{Error, Location, NewFile, Result};
 use prost::Message;
 
 use super::blocks::BlockPlace;
 use super::file_blocks::block_path;
-use super::new_root::{new_uuid, now_micros, sync_folder};
+use super::new_root::{new_uuid, now_micros};
 use super::pbc::{append_record, file_start};
 use crate::messages::{BlockIdPb, BlockRecordPb};
 
 /// A container is full at this size (`log_container_max_size`).
 const CONTAINER_BYTES: u64 = 10 << 30;
-const BUFFER_BYTES: usize = 1 << 18;
 
 /// How blocks lie on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,30 +71,27 @@ impl WrittenBlock {
 /// Writes blocks one after the other, with ids that ascend from 1.
 #[derive(Debug)]
 pub(crate) struct BlockWriter {
-    data: PathBuf,
+    data: Location,
     manager: BlockManager,
     fs_block_bytes: u64,
     last_id: u64,
     bytes: u64,
     container: Option<Container>,
-    /// Folders of the file block manager that were made.
-    folders: BTreeSet<PathBuf>,
 }
 
 /// A container of the log block manager that takes further blocks.
 #[derive(Debug)]
 struct Container {
-    data_path: Arc<Location>,
-    data: BufWriter<File>,
-    metadata_path: PathBuf,
-    metadata: BufWriter<File>,
+    place: Arc<Location>,
+    data: NewFile,
+    metadata: NewFile,
     at: u64,
 }
 
 /// Where the bytes of a block go, counted.
 #[derive(Debug)]
 pub(crate) struct BlockSink<'a> {
-    file: &'a mut BufWriter<File>,
+    file: &'a mut NewFile,
     bytes: u64,
 }
 
@@ -118,16 +110,8 @@ impl Write for BlockSink<'_> {
 
 impl BlockWriter {
     /// Writes into `data`, the data directory of a new root.
-    pub fn new(data: PathBuf, manager: BlockManager, fs_block_bytes: u64) -> Self {
-        Self {
-            data,
-            manager,
-            fs_block_bytes,
-            last_id: 0,
-            bytes: 0,
-            container: None,
-            folders: BTreeSet::new(),
-        }
+    pub fn new(data: Location, manager: BlockManager, fs_block_bytes: u64) -> Self {
+        Self { data, manager, fs_block_bytes, last_id: 0, bytes: 0, container: None }
     }
 
     /// Bytes of all blocks so far.
@@ -155,19 +139,16 @@ impl BlockWriter {
         id: u64,
         write: impl FnOnce(&mut BlockSink<'_>) -> Result<()>,
     ) -> Result<BlockPlace> {
-        let path = block_path(&self.data, id);
-        let name = path.display().to_string();
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).at(&name, 0, "")?;
-            let below_data = folder.ancestors().take_while(|folder| **folder != self.data);
-            self.folders.extend(below_data.map(Path::to_path_buf));
+        let place = self.data.beside(block_path(self.data.path(), id));
+        if let Some(folder) = place.parent() {
+            folder.make_folder()?;
         }
-        let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create_new(&path).at(&name, 0, "")?);
+        let mut file = place.create()?;
         let mut sink = BlockSink { file: &mut file, bytes: 0 };
         write(&mut sink)?;
         let length = sink.bytes;
-        into_durable(file, &name)?;
-        Ok(BlockPlace { file: Arc::new(Location::from(path)), offset: 0, length })
+        file.finish()?;
+        Ok(BlockPlace { file: Arc::new(place), offset: 0, length })
     }
 
     fn write_into_container(
@@ -185,38 +166,19 @@ impl BlockWriter {
         container.write(id, self.fs_block_bytes, write)
     }
 
-    /// Hands everything to the operating system, so that the blocks can be read.
-    pub fn flush(&mut self) -> Result<()> {
-        if let Some(container) = &mut self.container {
-            container.data.flush().at(&container.data_path.to_string(), 0, "")?;
-            container.metadata.flush().at(&container.metadata_path.display().to_string(), 0, "")?;
-        }
-        Ok(())
-    }
-
-    /// Makes everything durable.
-    pub fn finish(self) -> Result<()> {
-        self.folders.iter().try_for_each(|folder| sync_folder(folder))?;
-        self.container.map_or(Ok(()), Container::finish)
+    /// Makes everything durable; then the blocks can be read.
+    pub fn finish(&mut self) -> Result<()> {
+        self.container.take().map_or(Ok(()), Container::finish)
     }
 }
 
 impl Container {
-    fn create(data: &Path) -> Result<Self> {
-        let base = data.join(new_uuid());
-        let open = |extension: &str| -> Result<(PathBuf, BufWriter<File>)> {
-            let path = base.with_extension(extension);
-            let file = File::create_new(&path).at(&path.display().to_string(), 0, "")?;
-            Ok((path, BufWriter::with_capacity(BUFFER_BYTES, file)))
-        };
-        let (data_path, data) = open("data")?;
-        let (metadata_path, mut metadata) = open("metadata")?;
-        metadata.write_all(&file_start("kudu.BlockRecordPB")).at(
-            &metadata_path.display().to_string(),
-            0,
-            "",
-        )?;
-        Ok(Self { data_path: Arc::new(Location::from(data_path)), data, metadata_path, metadata, at: 0 })
+    fn create(data: &Location) -> Result<Self> {
+        let base = data.child(new_uuid());
+        let place = base.with_extension("data");
+        let (data, mut metadata) = (place.create()?, base.with_extension("metadata").create()?);
+        metadata.write_all(&file_start("kudu.BlockRecordPB"))?;
+        Ok(Self { place: Arc::new(place), data, metadata, at: 0 })
     }
 
     fn write(
@@ -227,8 +189,7 @@ impl Container {
     ) -> Result<BlockPlace> {
         let offset = self.at.next_multiple_of(fs_block_bytes.max(1));
         let padding = usize::try_from(offset.saturating_sub(self.at)).unwrap_or_default();
-        let name = self.data_path.to_string();
-        self.data.write_all(&vec![0; padding]).at(&name, self.at, "")?;
+        self.data.write_all(&vec![0; padding])?;
         let mut sink = BlockSink { file: &mut self.data, bytes: 0 };
         write(&mut sink)?;
         let length = sink.bytes;
@@ -242,19 +203,14 @@ impl Container {
         };
         let mut bytes = Vec::new();
         append_record(&mut bytes, &record.encode_to_vec());
-        self.metadata.write_all(&bytes).at(&self.metadata_path.display().to_string(), 0, "")?;
-        Ok(BlockPlace { file: Arc::clone(&self.data_path), offset, length })
+        self.metadata.write_all(&bytes)?;
+        Ok(BlockPlace { file: Arc::clone(&self.place), offset, length })
     }
 
     fn finish(self) -> Result<()> {
-        into_durable(self.data, &self.data_path.to_string())?;
-        into_durable(self.metadata, &self.metadata_path.display().to_string())
+        self.data.finish()?;
+        self.metadata.finish()
     }
-}
-
-fn into_durable(file: BufWriter<File>, name: &str) -> Result<()> {
-    let file = file.into_inner().map_err(io::IntoInnerError::into_error).at(name, 0, "")?;
-    file.sync_all().at(name, 0, "")
 }
 
 #[cfg(test)]
@@ -266,8 +222,10 @@ mod tests {
     fn what_is_written_is_found_by_its_id() {
         for manager in [BlockManager::Log, BlockManager::File] {
             let folder = tempfile::tempdir().unwrap();
-            let root = NewRoot::create(folder.path(), manager).unwrap();
-            let mut writer = BlockWriter::new(folder.path().join("data"), manager, root.fs_block_bytes);
+            let place = Location::local(folder.path());
+            let root = NewRoot::create(&place, manager).unwrap();
+            root.finish().unwrap();
+            let mut writer = BlockWriter::new(place.child("data"), manager, root.fs_block_bytes);
             let contents: Vec<Vec<u8>> = vec![vec![1; 10], vec![], vec![2; 5000], vec![3; 1]];
             for content in &contents {
                 writer.write_block(|sink| Ok(sink.write_all(content)?)).unwrap();

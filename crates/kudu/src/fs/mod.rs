@@ -13,14 +13,12 @@
 //! Nothing here writes to a folder that exists: a dead server's disks are evidence. New ones are made by `new_root` and
 //! `block_writer`.
 
-#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 mod block_writer;
 mod blocks;
 mod encryption;
 mod file_blocks;
 mod log_blocks;
 mod naming;
-#[expect(clippy::disallowed_methods, reason = "what is written is written to a disk")]
 mod new_root;
 mod pbc;
 mod rocks_blocks;
@@ -39,7 +37,7 @@ pub use block_writer::BlockManager;
 pub(crate) use block_writer::{BlockWriter, WrittenBlock};
 pub(crate) use blocks::{BlockMap, BlockPlace, FilePool};
 pub(crate) use naming::{BlockKind, WantedBlock, find_blocks};
-pub(crate) use new_root::{NewRoot, new_uuid, now_micros, sync_folder, write_durably};
+pub(crate) use new_root::{NewRoot, new_uuid, now_micros};
 pub(crate) use pbc::{Pbc, Torn, single_record_file};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use pbc::{append_record, file_start};

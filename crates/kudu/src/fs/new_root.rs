@@ -1,15 +1,11 @@
 //! The empty folders of a new server.
 
-use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::TimestampSecondArray;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Location, Result};
 
 use super::block_writer::BlockManager;
 use super::pbc::single_record_file;
@@ -21,7 +17,7 @@ const DEFAULT_FS_BLOCK_BYTES: u64 = 4096;
 /// The root of a server that has nothing yet: one folder for log, metadata and data.
 #[derive(Debug)]
 pub(crate) struct NewRoot {
-    pub folder: PathBuf,
+    pub folder: Location,
     /// Uuid of the server.
     pub uuid: String,
     /// Uuid of its only data directory.
@@ -34,34 +30,37 @@ impl NewRoot {
     /// Names of the folders in it.
     pub const FOLDERS: [&'static str; 4] = ["data", "tablet-meta", "consensus-meta", "wals"];
 
-    /// Makes the root in an empty folder.
-    pub fn create(folder: &Path, manager: BlockManager) -> Result<Self> {
+    /// Makes the folders of the root in an empty folder.
+    pub fn create(folder: &Location, manager: BlockManager) -> Result<Self> {
         for name in Self::FOLDERS {
-            fs::create_dir(folder.join(name)).at(&folder.display().to_string(), 0, "")?;
+            folder.child(name).make_folder()?;
         }
+        let fs_block_bytes = folder.block_bytes()?.filter(|bytes| bytes.is_power_of_two());
         let root = Self {
             uuid: new_uuid(),
             data_uuid: new_uuid(),
-            fs_block_bytes: fs_block_bytes(folder)?,
-            folder: folder.to_path_buf(),
+            fs_block_bytes: fs_block_bytes.unwrap_or(DEFAULT_FS_BLOCK_BYTES),
+            folder: folder.clone(),
         };
-        let instance = InstanceMetadataPb {
-            uuid: Some(root.uuid.clone().into_bytes()),
-            format_stamp: Some(format!("Formatted at {} by pilaster", wall_clock(now_micros()?)?)),
-            ..InstanceMetadataPb::default()
-        };
-        write_durably(&folder.join("instance"), &single_record_file("kudu.InstanceMetadataPB", &instance))?;
         let uuid = root.data_uuid.clone().into_bytes();
         let directory = DirInstanceMetadataPb {
             dir_set: Some(DirSetPb { uuid: Some(uuid.clone()), all_uuids: vec![uuid] }),
             dir_type: Some(manager.dir_type().into()),
             filesystem_block_size_bytes: Some(root.fs_block_bytes),
         };
-        write_durably(
-            &folder.join("data").join("block_manager_instance"),
-            &single_record_file("kudu.DirInstanceMetadataPB", &directory),
-        )?;
+        let path = folder.child("data").child("block_manager_instance");
+        path.write(&single_record_file("kudu.DirInstanceMetadataPB", &directory))?;
         Ok(root)
+    }
+
+    /// Says whose root it is: without that it is none, so all else must be there.
+    pub fn finish(&self) -> Result<()> {
+        let instance = InstanceMetadataPb {
+            uuid: Some(self.uuid.clone().into_bytes()),
+            format_stamp: Some(format!("Formatted at {} by pilaster", wall_clock(now_micros()?)?)),
+            ..InstanceMetadataPb::default()
+        };
+        self.folder.child("instance").write(&single_record_file("kudu.InstanceMetadataPB", &instance))
     }
 }
 
@@ -89,40 +88,6 @@ pub(crate) fn new_uuid() -> String {
     format!("{high:016x}{low:016x}")
 }
 
-#[cfg(unix)]
-fn fs_block_bytes(folder: &Path) -> Result<u64> {
-    use std::os::unix::fs::MetadataExt;
-    let size = fs::metadata(folder).at(&folder.display().to_string(), 0, "")?.blksize();
-    Ok(if size.is_power_of_two() { size } else { DEFAULT_FS_BLOCK_BYTES })
-}
-
-#[cfg(not(unix))]
-fn fs_block_bytes(_folder: &Path) -> Result<u64> {
-    Ok(DEFAULT_FS_BLOCK_BYTES)
-}
-
-/// Writes a new file and makes it durable.
-pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || {
-        let mut file = File::create_new(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().at(&path.display().to_string(), 0, "")
-}
-
-/// Makes the names in a folder durable.
-#[cfg(unix)]
-pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder).and_then(|opened| opened.sync_all()).at(&folder.display().to_string(), 0, "")
-}
-
-/// Makes the names in a folder durable.
-#[cfg(not(unix))]
-pub(crate) fn sync_folder(_folder: &Path) -> Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +108,8 @@ mod tests {
     #[test]
     fn a_new_root_is_found_as_one() {
         let folder = tempfile::tempdir().unwrap();
-        let root = NewRoot::create(folder.path(), BlockManager::Log).unwrap();
+        let root = NewRoot::create(&folder.path().into(), BlockManager::Log).unwrap();
+        root.finish().unwrap();
         let servers = crate::fs::discover(&[folder.path().into()], None).unwrap().servers;
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].uuid, root.uuid);

@@ -8,12 +8,13 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, BufWriter, ErrorKind, IntoInnerError, Read, Seek, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
 use pilaster_core::positional::ColumnCursor;
+use pilaster_core::storage::unnamed_file;
 use pilaster_core::{Result, RowRanges};
 
 use super::key_rows::{KeyColumn, KeyRows};
@@ -43,7 +44,7 @@ impl RunKeys {
     }
 }
 
-/// A key that two runs have, if there is one. Files of keys are put into `scratch`, an empty folder.
+/// A key that two runs have, if there is one. Files of keys are put into `scratch`.
 pub(super) fn find_duplicate(mut runs: Vec<RunKeys>, scratch: &Path) -> Result<Option<Vec<u8>>> {
     let pool = Arc::new(FilePool::new(None, UnreadLog::default()));
     runs.sort_by(|a, b| a.first.cmp(&b.first));
@@ -70,12 +71,9 @@ fn find_in_group(group: Vec<RunKeys>, pool: &Arc<FilePool>, scratch: &Path) -> R
         .into_iter()
         .map(|run| KeyStream::Blocks(Box::new(BlockKeys::new(run.blocks, Arc::clone(pool)))))
         .collect();
-    let mut files = 0usize;
     while streams.len() > FAN_IN {
         let some: Vec<_> = streams.drain(..FAN_IN).collect();
-        let path = scratch.join(format!("keys-{files}"));
-        files = files.saturating_add(1);
-        let mut file = KeyFileWriter::create(&path)?;
+        let mut file = KeyFileWriter::create(scratch)?;
         if let Some(key) = merge(some, |key| file.push(key))? {
             return Ok(Some(key));
         }
@@ -208,25 +206,25 @@ impl KeyFile {
 
 struct KeyFileWriter {
     file: BufWriter<File>,
-    path: PathBuf,
+    name: String,
 }
 
 impl KeyFileWriter {
-    fn create(path: &Path) -> Result<Self> {
-        let file = File::create_new(path).at(&path.display().to_string(), 0, "")?;
-        Ok(Self { file: BufWriter::with_capacity(BUFFER_BYTES, file), path: path.to_path_buf() })
+    fn create(folder: &Path) -> Result<Self> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, unnamed_file(folder)?);
+        Ok(Self { file, name: folder.display().to_string() })
     }
 
     fn push(&mut self, key: &[u8]) -> Result<()> {
         let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
         let written = self.file.write_all(&length).and_then(|()| self.file.write_all(key));
-        written.at(&self.path.display().to_string(), 0, "")
+        written.at(&self.name, 0, "")
     }
 
-    fn finish(mut self) -> Result<KeyFile> {
-        let name = self.path.display().to_string();
-        self.file.flush().at(&name, 0, "")?;
-        let file = File::open(&self.path).at(&name, 0, "")?;
+    fn finish(self) -> Result<KeyFile> {
+        let Self { file, name } = self;
+        let mut file = file.into_inner().map_err(IntoInnerError::into_error).at(&name, 0, "")?;
+        file.rewind().at(&name, 0, "")?;
         Ok(KeyFile { file: BufReader::with_capacity(BUFFER_BYTES, file), name })
     }
 }

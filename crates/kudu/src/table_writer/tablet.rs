@@ -1,13 +1,12 @@
 //! A tablet being written: its rows in memory, its rowsets, its metadata.
 
 use pilaster_core::Result;
-use pilaster_core::error::AtPosition;
 
 use super::columns::TableColumns;
 use super::duplicates::RunKeys;
 use super::rowset::{WrittenRowSet, write_rowset};
 use super::run::RowBuffer;
-use crate::fs::{BlockWriter, NewRoot, new_uuid, single_record_file, sync_folder, write_durably};
+use crate::fs::{BlockWriter, NewRoot, new_uuid, single_record_file};
 use crate::messages::{
     ConsensusMetadataPb, DataDirGroupPb, HostPortPb, PartitionPb, PartitionSchemaPb, RaftConfigPb,
     RaftPeerPb, RowSetDataPb, TabletSuperBlockPb,
@@ -85,20 +84,19 @@ impl TabletWriter {
         Ok(Ok(()))
     }
 
-    /// Writes what makes a tablet of the rowsets: superblock, votes and log.
+    /// Writes what makes a tablet of the rowsets: votes, log and superblock.
     pub fn write_metadata(&self, table: &TableIdentity<'_>) -> Result<()> {
         let folder = &table.root.folder;
-        let superblock = single_record_file("kudu.tablet.TabletSuperBlockPB", &self.superblock(table));
-        write_durably(&folder.join("tablet-meta").join(&self.id), &superblock)?;
         let votes = single_record_file("kudu.consensus.ConsensusMetadataPB", &votes(table));
-        write_durably(&folder.join("consensus-meta").join(&self.id), &votes)?;
-        let log = folder.join("wals").join(&self.id);
-        std::fs::create_dir(&log).at(&log.display().to_string(), 0, "")?;
+        folder.child("consensus-meta").child(&self.id).write(&votes)?;
+        let log = folder.child("wals").child(&self.id);
+        log.make_folder()?;
         // The log goes on where the inserts ended.
         let timestamp = table.timestamp.saturating_add(1);
         let segment = first_segment(&self.id, table.columns.to_message(), timestamp, table.now_micros);
-        write_durably(&log.join(FIRST_SEGMENT), &segment)?;
-        sync_folder(&log)
+        log.child(FIRST_SEGMENT).write(&segment)?;
+        let superblock = single_record_file("kudu.tablet.TabletSuperBlockPB", &self.superblock(table));
+        folder.child("tablet-meta").child(&self.id).write(&superblock)
     }
 
     fn superblock(&self, table: &TableIdentity<'_>) -> TabletSuperBlockPb {

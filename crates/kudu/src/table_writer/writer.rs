@@ -1,13 +1,10 @@
 //! The table being written.
 
-use std::path::{Path, PathBuf};
-
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::SchemaRef;
 use arrow_select::take::take;
-use pilaster_core::error::AtPosition;
-use pilaster_core::{AtomicFolder, Error, Result};
+use pilaster_core::{Error, Location, NewFolder, Result};
 
 use super::columns::{TableColumns, check_name};
 use super::convert::convert;
@@ -16,14 +13,12 @@ use super::key_rows::{KeyColumn, KeyRows};
 use super::options::KuduTableWriterOptions;
 use super::partitions::Partitions;
 use super::tablet::{TableIdentity, TabletWriter};
-use crate::fs::{BlockWriter, NewRoot, new_uuid, now_micros, sync_folder};
+use crate::fs::{BlockWriter, NewRoot, new_uuid, now_micros};
 use crate::key;
 use crate::tablet::{Partition, cells_to_array};
 
 /// A hybrid timestamp has microseconds above this many bits of a counter.
 const COUNTER_BITS: u32 = 12;
-/// Where keys are put while rowsets are compared.
-const SCRATCH: &str = "keys.tmp";
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +54,7 @@ pub struct TabletSummary {
 /// at all.
 #[derive(Debug)]
 pub struct KuduTableWriter {
-    folder: AtomicFolder,
+    folder: NewFolder,
     root: NewRoot,
     blocks: BlockWriter,
     schema: SchemaRef,
@@ -83,7 +78,7 @@ impl KuduTableWriter {
     /// [`pilaster_core::ErrorKind::InvalidInput`] if a column has no Kudu type, no primary key can be made, or the options do
     /// not fit; [`pilaster_core::ErrorKind::Io`].
     pub fn try_new(
-        target: impl Into<PathBuf>,
+        target: impl Into<Location>,
         schema: SchemaRef,
         options: KuduTableWriterOptions,
     ) -> Result<Self> {
@@ -96,9 +91,9 @@ impl KuduTableWriter {
         let columns = TableColumns::new(&schema, &options)?;
         let partitions = Partitions::new(&columns, &options)?;
         let tablets = partitions.tablets().into_iter().map(TabletWriter::new).collect();
-        let folder = AtomicFolder::create(target)?;
-        let root = NewRoot::create(folder.path(), options.block_manager)?;
-        let blocks = BlockWriter::new(root.folder.join("data"), options.block_manager, root.fs_block_bytes);
+        let folder = NewFolder::create(target)?;
+        let root = NewRoot::create(folder.place(), options.block_manager)?;
+        let blocks = BlockWriter::new(root.folder.child("data"), options.block_manager, root.fs_block_bytes);
         Ok(Self {
             folder,
             root,
@@ -258,9 +253,9 @@ impl KuduTableWriter {
         for tablet in 0..self.tablets.len() {
             self.flush(tablet)?;
         }
-        self.check_duplicates()?;
         let bytes = self.blocks.bytes();
         self.blocks.finish()?;
+        self.check_duplicates()?;
         let table_id = new_uuid();
         let identity = TableIdentity {
             name: &self.table_name,
@@ -275,10 +270,8 @@ impl KuduTableWriter {
         for tablet in &self.tablets {
             tablet.write_metadata(&identity)?;
         }
-        for name in NewRoot::FOLDERS {
-            sync_folder(&self.root.folder.join(name))?;
-        }
-        self.folder.commit()?;
+        self.root.finish()?;
+        self.folder.finish()?;
         let tablets = self.tablets.iter().map(|tablet| TabletSummary {
             tablet_id: tablet.id.clone(),
             partition: Partition::parse(tablet.partition.clone()).to_string(),
@@ -296,16 +289,11 @@ impl KuduTableWriter {
     }
 
     fn check_duplicates(&mut self) -> Result<()> {
-        self.blocks.flush()?;
-        let scratch = self.root.folder.join(SCRATCH);
-        let name = scratch.display().to_string();
+        let scratch = self.root.folder.scratch();
         for tablet in 0..self.tablets.len() {
             let Some(tablet) = self.tablets.get_mut(tablet) else { continue };
             let runs = std::mem::take(&mut tablet.runs);
-            std::fs::create_dir(&scratch).at(&name, 0, "")?;
-            let found = find_duplicate(runs, &scratch)?;
-            std::fs::remove_dir_all(&scratch).at(&name, 0, "")?;
-            if let Some(key) = found {
+            if let Some(key) = find_duplicate(runs, &scratch)? {
                 return Err(self.duplicate(&key));
             }
         }
@@ -338,8 +326,8 @@ impl KuduTableWriter {
 }
 
 /// The name a table gets from its folder.
-fn name_of(folder: &Path) -> String {
-    folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+fn name_of(folder: &Location) -> String {
+    folder.name().to_string_lossy().into_owned()
 }
 
 fn described(schema: &SchemaRef) -> String {

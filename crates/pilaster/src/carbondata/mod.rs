@@ -4,7 +4,6 @@ mod foreign;
 mod tables;
 mod writing;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use pilaster_carbondata::file::{Calendar, CarbonWriterOptions, Compressor};
@@ -52,30 +51,27 @@ impl Driver for CarbonData {
     }
 
     /// Data files without a table's metadata, as the SDK writes them; a table with its metadata is a store of one.
-    fn is_table(&self, path: &str) -> bool {
-        let folder = Location::local(paths::local(path));
+    fn is_table(&self, folder: &Location) -> bool {
         let is_table = || -> Result<bool> {
-            Ok(folder.is_folder()?
-                && !has_metadata(&folder)?
-                && pilaster_carbondata::table::is_table(&folder)?)
+            Ok(folder.is_folder()? && !has_metadata(folder)? && pilaster_carbondata::table::is_table(folder)?)
         };
         // What cannot be looked at is opened as a folder of files, and that says why it cannot be.
         is_table().unwrap_or(false)
     }
 
-    fn open_table(&self, path: &str, options: &OpenOptions) -> Result<DatasetRef> {
-        Ok(Arc::new(CarbonTable::open(paths::local(path), &options.carbon_table()?)?))
+    fn open_table(&self, place: &Location, options: &OpenOptions) -> Result<DatasetRef> {
+        Ok(Arc::new(CarbonTable::open(place, &options.carbon_table()?)?))
     }
 
-    fn is_store(&self, folder: &Path) -> bool {
-        tables::is_store(&folder.into())
+    fn is_store(&self, folder: &Location) -> bool {
+        tables::is_store(folder)
     }
 
-    fn is_root(&self, folder: &Path) -> bool {
+    fn is_root(&self, folder: &Location) -> bool {
         has_metadata(folder).unwrap_or(false)
     }
 
-    fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
+    fn open_store(&self, folders: &[Location], options: &OpenOptions) -> Result<Box<dyn Store>> {
         Ok(Box::new(tables::Tables::find(folders, options)?))
     }
 
@@ -91,7 +87,7 @@ impl Driver for CarbonData {
         &self,
         _format: OutputFormat,
         batches: BatchReader,
-        folder: &Path,
+        folder: &Location,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {
@@ -161,8 +157,8 @@ impl OpenOptions {
 /// # Errors
 /// If the path is no table with metadata, if so much is lost that it cannot be opened, or if a file cannot be written.
 pub fn repair_table(path: &str, options: &OpenOptions) -> Result<TableRepair> {
-    let folder = paths::local(path);
-    if !has_metadata(folder)? {
+    let folder = paths::place(path)?;
+    if !has_metadata(&folder)? {
         return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
     }
     pilaster_carbondata::table::repair(folder, &options.carbon_table()?)

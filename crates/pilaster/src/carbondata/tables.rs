@@ -1,7 +1,5 @@
 //! Tables with their metadata, and stores of them.
 
-use std::path::PathBuf;
-
 use pilaster_carbondata::table::{
     CarbonTable, CarbonTableOptions, SegmentStatus, find_tables, has_metadata, has_tables, shown_time,
 };
@@ -32,12 +30,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn find(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
+    pub(super) fn find(folders: &[Location], options: &OpenOptions) -> Result<Self> {
         let (mut tables, mut unread) = (Vec::new(), Vec::new());
-        for folder in folders.iter().map(Location::from) {
+        for folder in folders {
             // What is not known of the folder itself is said of what lies in it.
-            if has_metadata(&folder).unwrap_or(false) {
-                tables.push((folder.name().to_string_lossy().into_owned(), folder));
+            if has_metadata(folder).unwrap_or(false) {
+                tables.push((folder.name().to_string_lossy().into_owned(), folder.clone()));
             } else {
                 let below = find_tables(folder)?;
                 tables.extend(below.tables);

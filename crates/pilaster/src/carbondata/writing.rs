@@ -1,11 +1,9 @@
 //! Writing CarbonData tables, and merging their segments.
 
-use std::path::Path;
-
 use pilaster_carbondata::table::{
     CarbonTable, CarbonTableOptions, CarbonTableWriter, CarbonTableWriterOptions, CompactionSummary,
 };
-use pilaster_core::{BatchReader, Dataset, Error, Progress, Result};
+use pilaster_core::{BatchReader, Dataset, Error, Location, Progress, Result};
 
 use crate::convert::{ConvertSummary, Counted, write_counted};
 use crate::paths;
@@ -49,11 +47,11 @@ impl CarbonDataWriterOptions {
 /// rows are counted when it is part of the table.
 pub(super) fn write_table(
     batches: BatchReader,
-    folder: &Path,
+    folder: &Location,
     options: &CarbonDataWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let table = options.table.clone();
     if options.append {
@@ -71,7 +69,7 @@ pub(super) fn write_table(
 fn load(
     batches: BatchReader,
     mut writer: CarbonTableWriter,
-    folder: &Path,
+    folder: &Location,
     located: impl Fn(Error) -> Error,
     progress: &dyn Progress,
 ) -> Result<Counted> {
@@ -102,8 +100,8 @@ pub fn compact_table(
     segments: Option<&[String]>,
     options: &CarbonDataWriterOptions,
 ) -> Result<CompactionSummary> {
-    let folder = paths::local(path);
-    if !pilaster_carbondata::table::has_metadata(folder)? {
+    let folder = paths::place(path)?;
+    if !pilaster_carbondata::table::has_metadata(&folder)? {
         return Err(Error::invalid("is no folder of a CarbonData table with metadata").at(path, 0, ""));
     }
     pilaster_carbondata::table::compact(folder, segments, options.table.clone())

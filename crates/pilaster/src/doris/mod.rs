@@ -6,12 +6,11 @@ mod tablets;
 mod writing;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use pilaster_core::error::AtPosition;
 use pilaster_core::{
     Absence, BatchReader, CallOption, DatasetRef, Error, Limits, Location, Progress, Result, SharedFile,
     SourceRef,
@@ -135,7 +134,7 @@ impl Driver for Doris {
     }
 
     /// What tells which of a tablet's segments are current, which rows of theirs are replaced and which are deleted.
-    fn missing_beside(&self, folder: &Path, files: &[&str]) -> Vec<Absence> {
+    fn missing_beside(&self, folder: &Location, files: &[&str]) -> Vec<Absence> {
         let is_segment = |file: &&&str| {
             let name = Path::new(file).file_name().and_then(|name| name.to_str());
             name.is_some_and(is_segment_of_tablet)
@@ -144,7 +143,7 @@ impl Driver for Doris {
         let what = format!(
             "the .hdr file of {segments} segments is not here: rows that newer ones have replaced or deleted may be among theirs"
         );
-        let absence = Absence { path: folder.display().to_string().into(), what, rows: None };
+        let absence = Absence { path: folder.to_string().into(), what, rows: None };
         if segments > 0 { vec![absence] } else { Vec::new() }
     }
 
@@ -154,15 +153,15 @@ impl Driver for Doris {
         )
     }
 
-    fn is_store(&self, folder: &Path) -> bool {
-        tablets::is_store(&folder.into())
+    fn is_store(&self, folder: &Location) -> bool {
+        tablets::is_store(folder)
     }
 
-    fn is_root(&self, folder: &Path) -> bool {
-        tablets::is_root(&folder.into())
+    fn is_root(&self, folder: &Location) -> bool {
+        tablets::is_root(folder)
     }
 
-    fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
+    fn open_store(&self, folders: &[Location], options: &OpenOptions) -> Result<Box<dyn Store>> {
         Ok(Box::new(tablets::Tablets::open(folders, options)?))
     }
 
@@ -196,7 +195,7 @@ impl Driver for Doris {
         &self,
         _format: OutputFormat,
         batches: BatchReader,
-        folder: &Path,
+        folder: &Location,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {
@@ -248,8 +247,8 @@ impl DorisOptions {
 /// # Errors
 /// If the file cannot be read.
 pub fn is_tablet_schema(path: impl AsRef<Path>) -> Result<bool> {
-    let name = path.as_ref().display().to_string();
-    let json = std::fs::read(path.as_ref()).at(&name, 0, "")?;
+    let file = Location::local(path.as_ref());
+    let json = file.read("metadata_bytes", Limits::default().metadata_bytes)?;
     let value = serde_json::from_slice::<serde_json::Value>(&json).unwrap_or_default();
     Ok(value.pointer("/columns/0/unique_id").is_some())
 }
@@ -259,9 +258,9 @@ pub fn is_tablet_schema(path: impl AsRef<Path>) -> Result<bool> {
 /// # Errors
 /// If the file cannot be read or is no such schema.
 pub fn read_schema(path: impl AsRef<Path>) -> Result<Arc<TabletSchema>> {
-    let name = path.as_ref().display().to_string();
-    let json = std::fs::read(path.as_ref()).at(&name, 0, "")?;
-    Ok(Arc::new(TabletSchema::parse_json(&json).at(&name, 0, "")?))
+    let file = Location::local(path.as_ref());
+    let json = file.read("metadata_bytes", Limits::default().metadata_bytes)?;
+    TabletSchema::parse_json(&json).map(Arc::new).map_err(|error| file.blame(error))
 }
 
 impl OpenOptions {

@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use pilaster_core::{Dataset, Error, ErrorKind, Finding, Result};
+use pilaster_core::{Dataset, Error, ErrorKind, Finding, Location, Result};
 use pilaster_doris::tablet::{TabletFolder, TabletOptions, TabletReader, find_tablets};
 
 use super::choice::{self, Candidate, Index, Note, named};
@@ -13,7 +12,7 @@ use super::tablets::{Broken, Table, Tablets};
 use crate::open::OpenOptions;
 
 impl Tablets {
-    pub(super) fn open(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
+    pub(super) fn open(folders: &[Location], options: &OpenOptions) -> Result<Self> {
         let version = options.as_of().map(parse_version).transpose()?;
         let mut tablet_options = TabletOptions::default()
             .with_as_of(version)
@@ -24,7 +23,7 @@ impl Tablets {
         for (column, path) in &options.doris().variant_paths {
             tablet_options = tablet_options.with_variant_path(column, path);
         }
-        let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let names: Vec<_> = folders.iter().map(|folder| folder.to_string()).collect();
         let mut store = Self {
             name: names.join(" "),
             tables: BTreeMap::new(),

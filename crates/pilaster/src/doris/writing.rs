@@ -1,12 +1,11 @@
 //! Writing segments and tablets of Doris.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use pilaster_core::{BatchReader, Dataset, Error, Limits, Progress, Result};
+use pilaster_core::{BatchReader, Dataset, Error, Limits, Location, Progress, Result};
 use pilaster_doris::segment::{SegmentWriteOptions, SegmentWriter};
 use pilaster_doris::tablet::{TabletOptions, TabletReader, TabletWriteOptions, TabletWriter, find_tablets};
 use pilaster_doris::{KeysType, TableModel, TabletSchema};
@@ -93,11 +92,11 @@ impl BatchWriter for SegmentOutput {
 /// Writes a tablet, whose rows may come in any order; it appears complete and counted, or not at all.
 pub(super) fn write_tablet(
     batches: BatchReader,
-    folder: &Path,
+    folder: &Location,
     options: &DorisWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let schema = options.schema(&batches.schema())?;
     let tablet =
@@ -117,7 +116,7 @@ pub(super) fn write_tablet(
     })
 }
 
-fn count_rows(folder: &Path) -> Result<u64> {
+fn count_rows(folder: &Location) -> Result<u64> {
     let mut rows = 0u64;
     for tablet in find_tablets(folder, &Limits::default())?.tablets {
         let reader = TabletReader::open(&tablet, &TabletOptions::default())?;

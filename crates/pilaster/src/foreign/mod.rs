@@ -10,5 +10,5 @@ pub mod json_lines;
 mod json_value;
 pub mod parquet;
 mod rewrite;
-mod source_read;
+pub(crate) mod source_read;
 mod whole;

@@ -1,13 +1,13 @@
 //! From folders to partitions: which columns their names give, and which files lie in them.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pilaster_core::{Error, Finding, Result};
+use pilaster_core::storage::EntryKind;
+use pilaster_core::{Error, Finding, Location, Result};
 
 use crate::folder::{DataFile, Folder, note};
-use crate::paths::{self, Kind};
+use crate::paths;
 
 /// The folder of rows without a value.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -35,7 +35,7 @@ impl Layout {
     ///
     /// # Errors
     /// If folders do not agree on the columns, or files lie beside partitions; if something cannot be read.
-    pub(super) fn find(folder: &Path) -> Result<Option<Self>> {
+    pub(super) fn find(folder: &Location) -> Result<Option<Self>> {
         if !has_partitions(folder)? {
             return Ok(None);
         }
@@ -48,13 +48,12 @@ impl Layout {
     /// Adds what lies in a folder; `levels` are the names and values on the way to it, `above` the folders.
     fn descend(
         &mut self,
-        folder: &Path,
+        folder: &Location,
         levels: &mut Vec<(String, Option<String>)>,
         above: &mut BTreeSet<PathBuf>,
     ) -> Result<()> {
-        let refuse = |message: String| Err(Error::invalid(message).at(&folder.display().to_string(), 0, ""));
-        let real =
-            fs::canonicalize(folder).map_err(|e| Error::from(e).at(&folder.display().to_string(), 0, ""))?;
+        let refuse = |message: String| Err(folder.blame(Error::invalid(message)));
+        let real = folder.real()?.path().to_path_buf();
         if levels.len() > MOST_COLUMNS || !above.insert(real.clone()) {
             return refuse("links lead back to a folder above".to_string());
         }
@@ -74,8 +73,7 @@ impl Layout {
                 ));
             }
             if let Some(file) = inside.files.first() {
-                let name =
-                    Path::new(&file.name).file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let name = file.place.name().to_string_lossy().into_owned();
                 return refuse(format!(
                     "holds the file {name:?} beside partitions by {first:?}: which value its rows have is not known"
                 ));
@@ -100,7 +98,7 @@ impl Layout {
 
     fn add_leaf(
         &mut self,
-        folder: &Path,
+        folder: &Location,
         levels: &[(String, Option<String>)],
         files: Vec<DataFile>,
     ) -> Result<()> {
@@ -113,7 +111,7 @@ impl Layout {
                 columns.join(", "),
                 self.columns.join(", ")
             );
-            return Err(Error::invalid(message).at(&folder.display().to_string(), 0, ""));
+            return Err(folder.blame(Error::invalid(message)));
         }
         let values = levels.iter().map(|(_, value)| value.clone()).collect();
         self.leaves.push(Leaf { values, files });
@@ -122,9 +120,9 @@ impl Layout {
 }
 
 /// Whether a folder holds one that is named like a partition.
-pub(super) fn has_partitions(folder: &Path) -> Result<bool> {
+pub(super) fn has_partitions(folder: &Location) -> Result<bool> {
     for path in paths::entries(folder)? {
-        if parse(&path).is_some() && paths::kind(&path)? == Some(Kind::Folder) {
+        if parse(&path).is_some() && paths::kind(&path)? == Some(EntryKind::Folder) {
             return Ok(true);
         }
     }
@@ -132,8 +130,8 @@ pub(super) fn has_partitions(folder: &Path) -> Result<bool> {
 }
 
 /// Column and value of a folder's name.
-fn parse(path: &Path) -> Option<(String, Option<String>)> {
-    let (name, value) = path.file_name()?.to_str()?.split_once('=')?;
+fn parse(folder: &Location) -> Option<(String, Option<String>)> {
+    let (name, value) = folder.name().to_str()?.split_once('=')?;
     let value = if value == NULL { None } else { Some(decode(value)) };
     (!name.is_empty()).then(|| (decode(name), value))
 }
@@ -166,7 +164,7 @@ mod tests {
 
     #[test]
     fn names_give_columns_and_values() {
-        let of = |name: &str| parse(Path::new(name));
+        let of = |name: &str| parse(&Location::local(name));
         let some = |name: &str, value: &str| Some((name.to_string(), Some(value.to_string())));
         assert_eq!(of("a/p=1"), some("p", "1"));
         assert_eq!(of("p="), some("p", ""));

@@ -13,13 +13,12 @@ mod layout;
 mod partition;
 mod types;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Date32Array, Int64Array, StringArray};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef};
-use pilaster_core::{DatasetRef, Error, Finding, Result};
+use pilaster_core::{DatasetRef, Error, Finding, Location, Result};
 
 use crate::folder::note;
 use crate::open::OpenOptions;
@@ -37,7 +36,7 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// If it cannot be listed.
-pub(crate) fn is_partitioned(folder: &Path) -> Result<bool> {
+pub(crate) fn is_partitioned(folder: &Location) -> Result<bool> {
     layout::has_partitions(folder)
 }
 
@@ -45,7 +44,7 @@ pub(crate) fn is_partitioned(folder: &Path) -> Result<bool> {
 ///
 /// # Errors
 /// If the folders do not agree on their columns, or cannot be read.
-pub(crate) fn open(folder: &Path, options: &OpenOptions) -> Result<Option<Opened>> {
+pub(crate) fn open(folder: &Location, options: &OpenOptions) -> Result<Option<Opened>> {
     let Some(Layout { columns, leaves, mut passed_over }) = Layout::find(folder)? else { return Ok(None) };
     let noted = types::noted(folder, options.limits())?;
     let mut constants = Vec::with_capacity(columns.len());
@@ -81,7 +80,7 @@ pub(crate) fn open(folder: &Path, options: &OpenOptions) -> Result<Option<Opened
     }
     if files.is_empty() {
         let message = "is a folder of partitions without a file that holds rows";
-        return Err(Error::invalid(message).at(&folder.display().to_string(), 0, ""));
+        return Err(folder.blame(Error::invalid(message)));
     }
     Ok(Some(Opened { files, passed_over }))
 }

@@ -3,16 +3,11 @@
 //! Who writes such folders here leaves `_pilaster_partitions.json` in the outermost one, a schema as everywhere. Other readers pass over
 //! files that begin with an underscore.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
-use std::path::Path;
-
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, Schema, SchemaRef};
-use pilaster_core::error::AtPosition;
-use pilaster_core::{AtomicFile, Error, Limits, Result};
+use pilaster_core::{Limits, Location, Result};
 
 use crate::schema_file;
 
@@ -22,25 +17,17 @@ const NAME: &str = "_pilaster_partitions.json";
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`]
-pub fn write_partition_types(folder: &Path, columns: &Schema) -> Result<()> {
-    let path = folder.join(NAME);
-    let name = path.display().to_string();
-    let mut file = AtomicFile::create(&path)?;
-    file.write_all(format!("{:#}\n", schema_file::to_json(columns)).as_bytes()).at(&name, 0, "")?;
-    file.commit()
+pub fn write_partition_types(folder: impl Into<Location>, columns: &Schema) -> Result<()> {
+    folder.into().child(NAME).write(format!("{:#}\n", schema_file::to_json(columns)).as_bytes())
 }
 
 /// The columns as whoever wrote the folder noted them.
-pub(super) fn noted(folder: &Path, limits: &Limits) -> Result<Option<SchemaRef>> {
-    let path = folder.join(NAME);
-    let name = path.display().to_string();
-    match fs::symlink_metadata(&path) {
-        Ok(metadata) if metadata.is_file() => limits.metadata(metadata.len()).at(&name, 0, "")?,
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::from(error).at(&name, 0, "")),
-    };
-    schema_file::read(&path).map(Some)
+pub(super) fn noted(folder: &Location, limits: &Limits) -> Result<Option<SchemaRef>> {
+    let file = folder.child(NAME);
+    if file.is_link()? || !file.is_file()? {
+        return Ok(None);
+    }
+    schema_file::read_within(&file, limits).map(Some)
 }
 
 /// Values of folders as this type, if each of them is the text of such a value.

@@ -1,12 +1,10 @@
 //! Single CFiles and sets of them.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use pilaster_core::source::open_source;
 use pilaster_core::{
     BatchReader, CallOption, Dataset, DatasetRef, Error, ErrorKind, Location, Progress, Result, SourceRef,
 };
@@ -18,7 +16,6 @@ use pilaster_kudu::cfile_set::{
 use crate::convert::{ConvertSummary, Counted, write_counted};
 use crate::open::OpenOptions;
 use crate::output::BatchWriter;
-use crate::paths;
 
 /// How CFiles are opened.
 pub(super) fn cfile_options(options: &OpenOptions) -> CFileReaderOptions {
@@ -27,12 +24,9 @@ pub(super) fn cfile_options(options: &OpenOptions) -> CFileReaderOptions {
         .with_limits(options.limits().clone())
 }
 
-/// Whether a folder or an address is a set of CFiles with its manifest.
-pub(super) fn is_set(path: &str) -> bool {
-    if paths::is_address(path) {
-        return open_source(&format!("{}/{MANIFEST_NAME}", path.trim_end_matches('/'))).is_ok();
-    }
-    Path::new(path).join(MANIFEST_NAME).is_file()
+/// Whether a folder is a set of CFiles with its manifest.
+pub(super) fn is_set(folder: &Location) -> bool {
+    folder.child(MANIFEST_NAME).is_file().unwrap_or(false)
 }
 
 /// Opens one CFile; a schema of one column in the options names and types it.
@@ -70,13 +64,13 @@ fn with_hint(error: Error) -> Error {
     }
 }
 
-/// Opens a set of CFiles, a path or an address, as a table.
-pub(super) fn open_set(folder: &str, options: &OpenOptions) -> Result<DatasetRef> {
+/// Opens a set of CFiles as a table.
+pub(super) fn open_set(folder: &Location, options: &OpenOptions) -> Result<DatasetRef> {
     let options = CFileSetOptions::default()
         .with_verify_checksums(options.verify_checksums())
         .with_recovery(options.recovers())
         .with_limits(options.limits().clone());
-    Ok(Arc::new(CFileSet::open(Location::parse(folder)?, options)?))
+    Ok(Arc::new(CFileSet::open(folder, options)?))
 }
 
 /// A writer of one column.
@@ -110,11 +104,11 @@ impl BatchWriter for CFileOutput {
 /// Writes a set of CFiles; it is opened again and its rows are counted before it gets its name.
 pub(super) fn write_set(
     batches: BatchReader,
-    folder: &Path,
+    folder: &Location,
     options: &CFileSetWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     write_counted(folder, |folder| {
         let mut writer = CFileSetWriter::create(folder, batches.schema(), options).map_err(in_folder)?;

@@ -5,10 +5,9 @@ mod tables;
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use pilaster_core::{BatchReader, DatasetRef, Progress, Result, SourceRef};
+use pilaster_core::{BatchReader, DatasetRef, Location, Progress, Result, SourceRef};
 pub use pilaster_kudu::cfile::{AssumedShape, CFileWriterOptions, Compression, Encoding, KuduType, Version};
 pub use pilaster_kudu::cfile_set::CFileSetWriterOptions;
 pub use pilaster_kudu::store::{KuduStore, KuduStoreOptions, TabletEntry, TabletLog};
@@ -47,19 +46,19 @@ impl Driver for Kudu {
         cfiles::open_file(source, options)
     }
 
-    fn is_table(&self, path: &str) -> bool {
-        cfiles::is_set(path)
+    fn is_table(&self, place: &Location) -> bool {
+        cfiles::is_set(place)
     }
 
-    fn open_table(&self, path: &str, options: &OpenOptions) -> Result<DatasetRef> {
-        cfiles::open_set(path, options)
+    fn open_table(&self, place: &Location, options: &OpenOptions) -> Result<DatasetRef> {
+        cfiles::open_set(place, options)
     }
 
-    fn is_store(&self, folder: &Path) -> bool {
-        tables::is_store(folder) && !self.is_table(&folder.display().to_string())
+    fn is_store(&self, folder: &Location) -> bool {
+        tables::is_store(folder) && !self.is_table(folder)
     }
 
-    fn is_root(&self, folder: &Path) -> bool {
+    fn is_root(&self, folder: &Location) -> bool {
         tables::is_root(folder)
     }
 
@@ -67,7 +66,7 @@ impl Driver for Kudu {
         tables::is_part_of_root(name)
     }
 
-    fn open_store(&self, folders: &[PathBuf], options: &OpenOptions) -> Result<Box<dyn Store>> {
+    fn open_store(&self, folders: &[Location], options: &OpenOptions) -> Result<Box<dyn Store>> {
         Ok(Box::new(tables::Servers::open(folders, options)?))
     }
 
@@ -89,7 +88,7 @@ impl Driver for Kudu {
         &self,
         format: OutputFormat,
         batches: BatchReader,
-        folder: &Path,
+        folder: &Location,
         options: &WriteOptions,
         progress: &dyn Progress,
     ) -> Result<ConvertSummary> {

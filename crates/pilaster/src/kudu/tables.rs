@@ -1,11 +1,10 @@
 //! The disks of tablet servers.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
 
 use pilaster_core::{
-    BatchReader, CallOption, Dataset, DatasetRef, Error, Finding, LostRows, Progress, Result, VerifyDepth,
-    VerifyReport,
+    BatchReader, CallOption, Dataset, DatasetRef, Error, Finding, Location, LostRows, Progress, Result,
+    VerifyDepth, VerifyReport,
 };
 use pilaster_kudu::store::{KuduStore, KuduStoreOptions, OrphanGroup, TabletEntry, Unproven, Unread};
 use pilaster_kudu::table_writer::{KuduTableWriter, KuduTableWriterOptions};
@@ -26,8 +25,8 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) fn open(folders: &[PathBuf], options: &OpenOptions) -> Result<Self> {
-        let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    pub(super) fn open(folders: &[Location], options: &OpenOptions) -> Result<Self> {
+        let names: Vec<_> = folders.iter().map(|folder| folder.to_string()).collect();
         Ok(Self { name: names.join(" "), store: open_servers(folders, options)? })
     }
 }
@@ -177,7 +176,7 @@ fn orphan_entry(path: &str, group: OrphanGroup) -> Entry {
 ///
 /// # Errors
 /// If they are no roots of a Kudu server, or cannot be read by this build.
-pub fn open_servers(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduStore> {
+pub fn open_servers(folders: &[Location], options: &OpenOptions) -> Result<KuduStore> {
     let store_options = (options.kudu().store.clone())
         .with_cfile_options(cfile_options(options))
         .with_as_of(options.as_of().map(parse_as_of).transpose()?);
@@ -186,15 +185,15 @@ pub fn open_servers(folders: &[PathBuf], options: &OpenOptions) -> Result<KuduSt
 
 /// Whether a folder is a root of a Kudu server, or has roots in or below its folders. A folder with columnar files of its own is
 /// a folder of files, whatever lies deeper; notes and logs beside the roots are none.
-pub(super) fn is_store(folder: &Path) -> bool {
+pub(super) fn is_store(folder: &Location) -> bool {
     (is_root(folder) || !has_columnar_files(folder))
         && pilaster_kudu::store::is_kudu_folder(folder).unwrap_or(false)
 }
 
 /// Whether a folder is a root itself.
-pub(super) fn is_root(folder: &Path) -> bool {
-    let is_dir = |name: &str| folder.join(name).is_dir();
-    let is_there = |name: &str| folder.join(name).exists();
+pub(super) fn is_root(folder: &Location) -> bool {
+    let is_dir = |name: &str| folder.child(name).is_folder().unwrap_or(false);
+    let is_there = |name: &str| folder.child(name).entry().is_ok_and(|entry| entry.is_some());
     is_dir("tablet-meta")
         || is_dir("consensus-meta")
         || is_dir("wals")
@@ -230,14 +229,14 @@ pub fn parse_as_of(text: &str) -> Result<u64> {
 /// Writes a table as the folder of a tablet server; it is opened again and its rows are counted.
 pub(super) fn write(
     batches: BatchReader,
-    folder: &Path,
+    folder: &Location,
     options: &KuduTableWriterOptions,
     progress: &dyn Progress,
 ) -> Result<ConvertSummary> {
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let in_folder = |error: Error| error.at(&name, 0, "");
     let mut options = options.clone();
-    let stem = folder.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = folder.path().file_stem().map(|stem| stem.to_string_lossy().into_owned());
     if let (None, Some(stem)) = (options.table_name(), stem) {
         options = options.with_table_name(stem);
     }
@@ -249,7 +248,7 @@ pub(super) fn write(
             progress.advance(batch.num_rows() as u64);
         }
         let summary = writer.finish().map_err(in_folder)?;
-        let store = KuduStore::open(&[folder.to_path_buf()], KuduStoreOptions::default())?;
+        let store = KuduStore::open(std::slice::from_ref(folder), KuduStoreOptions::default())?;
         let found = store.table(None)?.row_count();
         let found =
             found.ok_or_else(|| in_folder(Error::corrupt("a table that counts its rows", "no count")))?;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Limits, LostRows, Result};
+use pilaster_core::{Error, Limits, Location, LostRows, Result};
 use serde::{Deserialize, Serialize};
 
 use super::in_order::Place;
@@ -171,17 +171,15 @@ pub(super) struct Noted {
 
 impl Noted {
     /// Reads the journal in `folder`; `None` if there is none. A line that a killed run had begun is none.
-    pub(super) fn read(folder: &Path, limits: &Limits) -> Result<Option<Self>> {
-        let path = folder.join(NAME);
-        let name = path.display().to_string();
-        let size = match fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Ok(None),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::from(error).at(&name, 0, "")),
-        };
-        limits.metadata(size).at(&name, 0, "")?;
-        let text = fs::read_to_string(&path).at(&name, 0, "")?;
+    pub(super) fn read(folder: &Location, limits: &Limits) -> Result<Option<Self>> {
+        let file = folder.child(NAME);
+        if file.is_link()? || !file.is_file()? {
+            return Ok(None);
+        }
+        let name = file.to_string();
+        let bytes = file.read("metadata_bytes", limits.metadata_bytes)?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| Error::corrupt("a journal of text", error));
+        let text = text.at(&name, 0, "")?;
         let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         let first = lines.next().ok_or_else(|| Error::corrupt("a line that says what is migrated", "none"));
         let first = first.at(&name, 0, "")?;

@@ -1,11 +1,8 @@
 //! What a migration has noted as written and is not in its folder, and what it has not written yet.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 
-use pilaster_core::{Absence, Error, Limits, Result};
+use pilaster_core::{Absence, Limits, Location, Result};
 
 use super::journal::Noted;
 
@@ -13,8 +10,8 @@ use super::journal::Noted;
 ///
 /// # Errors
 /// [`pilaster_core::ErrorKind::Io`] if nobody can tell.
-pub(crate) fn missing_parts(folder: &Path, limits: &Limits) -> Result<Vec<Absence>> {
-    let here: Arc<str> = Arc::from(folder.display().to_string());
+pub(crate) fn missing_parts(folder: &Location, limits: &Limits) -> Result<Vec<Absence>> {
+    let here: Arc<str> = Arc::from(folder.to_string());
     let noted = match Noted::read(folder, limits) {
         Ok(Some(noted)) => noted,
         Ok(None) => return Ok(Vec::new()),
@@ -26,15 +23,11 @@ pub(crate) fn missing_parts(folder: &Path, limits: &Limits) -> Result<Vec<Absenc
     };
     let mut missing = Vec::new();
     for (path, finished) in noted.files.values() {
-        let path = folder.join(path);
-        match fs::symlink_metadata(&path) {
-            Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                let what = "a file that the migration into this folder has written is not here".to_string();
-                let path = Arc::from(path.display().to_string());
-                missing.push(Absence { path, what, rows: Some(finished.rows) });
-            }
-            Err(error) => return Err(Error::from(error).at(&path.display().to_string(), 0, "")),
+        let file = folder.child(path);
+        if !file.is_link()? && file.entry()?.is_none() {
+            let what = "a file that the migration into this folder has written is not here".to_string();
+            let path = Arc::from(file.to_string());
+            missing.push(Absence { path, what, rows: Some(finished.rows) });
         }
     }
     let is_finished = match noted.identity.pieces() {

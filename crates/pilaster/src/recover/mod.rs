@@ -14,9 +14,10 @@ use std::sync::Arc;
 use pilaster_core::error::AtPosition;
 use pilaster_core::progress::Silent;
 use pilaster_core::salvage::total_lost;
+use pilaster_core::storage::EntryKind;
 use pilaster_core::{
-    DatasetRef, Error, ErrorKind, Finding, LossLog, LostRows, OnDamage, Progress, Result, ScanRequest,
-    Severity,
+    DatasetRef, Error, ErrorKind, Finding, Location, LossLog, LostRows, OnDamage, Progress, Result,
+    ScanRequest, Severity,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ use crate::folder::note;
 use crate::migrate::{MigrateOptions, folder_name, migrate};
 use crate::open::{Beside, OpenOptions, Opened, is_lost, join};
 use crate::output::{OutputFormat, WriteOptions};
-use crate::paths::{self, Kind};
+use crate::paths;
 use crate::salvage::{SalvageOptions, losses_to_json, salvage};
 use crate::store::Store;
 use places::{Place, Places};
@@ -200,13 +201,15 @@ pub fn recover<S: AsRef<str>>(
     options: &RecoverOptions,
     watch: &dyn Watch,
 ) -> Result<RecoverReport> {
-    let Places { places, findings, errors, .. } = Places::find(given, out);
-    check_apart(given.iter().map(|path| paths::local(path.as_ref())).filter(|path| is_same(path, out)), out)?;
+    let target = Location::local(out);
+    let Places { places, findings, errors, .. } = Places::find(given, &target);
+    let named = given.iter().filter_map(|path| paths::place(path.as_ref()).ok());
+    check_apart(named.filter(|place| is_same(place, &target)), &target)?;
     for place in &places {
-        check_apart(place.sources().iter().map(PathBuf::as_path), out)?;
+        check_apart(place.sources(), &target)?;
     }
     // Not before it is clear that it is not on the disks: nothing is written there.
-    std::fs::create_dir_all(out).at(&out.display().to_string(), 0, "")?;
+    target.make_folder()?;
     let open = open.clone().with_recovery(true).with_partial(true).with_table(None);
     let report = RecoverReport { findings, errors, ..RecoverReport::default() };
     let mut recovery = Recovery { out, options, watch, report, sources: Vec::new() };
@@ -219,13 +222,11 @@ pub fn recover<S: AsRef<str>>(
                     Err(error) => recovery.report.errors.push(error),
                 }
             }
-            Place::Table { name, path, is_partitioned } if recovery.wants(&name) => {
-                recovery.sources = paths::local_path(&path)
-                    .map(PathBuf::from)
-                    .filter(|path| path.exists())
-                    .into_iter()
-                    .collect();
-                recovery.path(&name, &path, is_partitioned, &open);
+            Place::Table { name, place, is_partitioned } if recovery.wants(&name) => {
+                let is_there = |place: &Location| place.entry().is_ok_and(|entry| entry.is_some());
+                let source = Some(place.clone()).filter(|place| place.local_path().is_some());
+                recovery.sources = source.filter(is_there).into_iter().collect();
+                recovery.path(&name, &place, is_partitioned, &open);
             }
             Place::Table { .. } => {}
         }
@@ -245,26 +246,31 @@ pub fn recover<S: AsRef<str>>(
 }
 
 /// Refuses a target inside of what is read: the next run would take it for a part of that.
-fn check_apart<'a>(mut sources: impl Iterator<Item = &'a Path>, out: &Path) -> Result<()> {
-    let real = real_path(out).at(&out.display().to_string(), 0, "")?;
-    match sources.find(|source| source.canonicalize().is_ok_and(|source| real.starts_with(source))) {
+fn check_apart(sources: impl IntoIterator<Item = Location>, out: &Location) -> Result<()> {
+    let real = real_path(out.path()).at(&out.to_string(), 0, "")?;
+    let holds = |source: &Location| source.real().is_ok_and(|source| real.starts_with(source.path()));
+    let mut local = sources.into_iter().filter(|source| source.local_path().is_some());
+    match local.find(holds) {
         Some(source) => {
-            let message = format!("lies in {}, which is read: write to another folder", source.display());
-            Err(Error::invalid(message).at(&out.display().to_string(), 0, ""))
+            let message = format!("lies in {source}, which is read: write to another folder");
+            Err(out.blame(Error::invalid(message)))
         }
         None => Ok(()),
     }
 }
 
 /// Whether two paths are one file or folder.
-fn is_same(path: &Path, other: &Path) -> bool {
-    path.canonicalize().is_ok_and(|path| other.canonicalize().is_ok_and(|other| path == other))
+fn is_same(place: &Location, other: &Location) -> bool {
+    place.real().is_ok_and(|place| other.real().is_ok_and(|other| place == other))
 }
 
 /// The path behind all links of a folder that may not be there yet.
 fn real_path(folder: &Path) -> std::io::Result<PathBuf> {
     let folder = std::path::absolute(folder)?;
-    let real = |known: &Path| Some(known.canonicalize().ok()?.join(folder.strip_prefix(known).ok()?));
+    let real = |known: &Path| {
+        let real = Location::local(known).real().ok()?;
+        Some(real.path().join(folder.strip_prefix(known).ok()?))
+    };
     Ok(folder.ancestors().find_map(real).unwrap_or_else(|| folder.clone()))
 }
 
@@ -273,7 +279,7 @@ struct Recovery<'a> {
     options: &'a RecoverOptions,
     watch: &'a dyn Watch,
     report: RecoverReport,
-    sources: Vec<PathBuf>,
+    sources: Vec<Location>,
 }
 
 impl Recovery<'_> {
@@ -309,15 +315,17 @@ impl Recovery<'_> {
     }
 
     /// A file, or the files of a folder: one table, or, if they do not have the same columns, one each.
-    fn path(&mut self, name: &str, path: &str, is_partitioned: bool, open: &OpenOptions) {
-        let Opened { parts, beside: Beside { passed_over, absences } } = match open.open_one(path) {
+    fn path(&mut self, name: &str, place: &Location, is_partitioned: bool, open: &OpenOptions) {
+        let Opened { parts, beside: Beside { passed_over, absences } } = match open.open_one(place) {
             Ok(opened) => opened,
             Err(error) => return self.table(name.to_string(), Err(error)),
         };
         // Folders beside files are places of their own, but not those beside partitions.
         let is_place = |finding: &Finding| {
             !is_partitioned
-                && paths::kind(Path::new(&*finding.path)).is_ok_and(|kind| kind == Some(Kind::Folder))
+                && paths::place(&finding.path)
+                    .and_then(|place| paths::kind(&place))
+                    .is_ok_and(|kind| kind == Some(EntryKind::Folder))
         };
         self.find(passed_over.into_iter().filter(|finding| !is_place(finding)).collect());
         // One file that cannot be looked at keeps nobody from the others.
@@ -328,14 +336,14 @@ impl Recovery<'_> {
         };
         let again = |part: &Result<DatasetRef>| part.as_ref().map(Arc::clone).map_err(Error::clone);
         let beside = Beside { passed_over: Vec::new(), absences: absences.clone() };
-        match join(path.to_string(), parts.iter().map(|(_, part)| again(part)).collect(), beside) {
+        match join(place.to_string(), parts.iter().map(|(_, part)| again(part)).collect(), beside) {
             Err(error) if parts.len() > 1 && parts.iter().any(|(_, part)| part.is_ok()) => {
                 let missing =
                     absences.iter().map(|absence| Error::incomplete(&absence.what).at(&absence.path, 0, ""));
                 self.report.errors.extend(missing);
                 self.report.errors.extend(unread.into_iter().filter_map(|(_, part)| part.err()));
                 let text = format!("is no one table, so that each file becomes one: {error}");
-                self.find(vec![note(Path::new(path), &text)]);
+                self.find(vec![note(place, &text)]);
                 for (file, part) in parts {
                     let stem = Path::new(&file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
                     self.table(format!("{name}/{}", stem.unwrap_or_default()), part);
@@ -432,7 +440,9 @@ impl Recovery<'_> {
         let how = MigrateOptions::default()
             .with_write(self.options.write.clone())
             .with_choices(self.options.choices.clone())
-            .with_source_paths(self.sources.clone());
+            .with_source_paths(
+                self.sources.iter().filter_map(|source| Some(source.local_path()?.to_path_buf())).collect(),
+            );
         let done = migrate(dataset.as_ref(), &request, path, &how, progress)?;
         dataset.absences().iter().for_each(|absence| losses.add(absence.loss()));
         Ok((done.rows, losses.losses()))
@@ -476,7 +486,7 @@ pub fn save_unproven(
     let format = if options.format.is_folder() { OutputFormat::Parquet } else { options.format };
     let options = options.clone().with_format(format);
     for apart in store.unproven(table)? {
-        std::fs::create_dir_all(folder).at(&folder.display().to_string(), 0, "")?;
+        Location::local(folder).make_folder()?;
         // Servers that lost their names call their parts the same.
         let (plain, extension) = (folder_name(&apart.name), extension(options.format));
         let numbered = (2..).map(|number| format!("{plain}-{number}.{extension}"));

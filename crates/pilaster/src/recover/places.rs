@@ -1,31 +1,31 @@
 //! What lies at and below the paths that are recovered: disks of every system, and files that are a table together.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
-use pilaster_core::{Error, Finding};
+use pilaster_core::storage::EntryKind;
+use pilaster_core::{Error, Finding, Location};
 
 use crate::folder::Folder;
 use crate::formats::Driver;
 use crate::hive;
 use crate::open::table_driver;
-use crate::paths::{self, Kind};
+use crate::paths;
 use crate::store::{beside_tables, store_drivers};
 
 /// What is opened together.
 pub(super) enum Place {
     /// The disks of one system's servers, or a store.
-    Store { driver: &'static dyn Driver, folders: Vec<PathBuf> },
-    /// A table of its own: a file, the files of a folder, an address.
-    Table { name: String, path: String, is_partitioned: bool },
+    Store { driver: &'static dyn Driver, folders: Vec<Location> },
+    /// A table of its own: a file, or the files of a folder.
+    Table { name: String, place: Location, is_partitioned: bool },
 }
 
 impl Place {
-    /// The local files and folders it is read from.
-    pub(super) fn sources(&self) -> Vec<PathBuf> {
+    /// The files and folders it is read from.
+    pub(super) fn sources(&self) -> Vec<Location> {
         match self {
             Self::Store { folders, .. } => folders.clone(),
-            Self::Table { path, .. } => paths::local_path(path).map(PathBuf::from).into_iter().collect(),
+            Self::Table { place, .. } => vec![place.clone()],
         }
     }
 }
@@ -39,14 +39,14 @@ pub(super) struct Places {
     /// What could not be looked at.
     pub(super) errors: Vec<Error>,
     /// Folders that were looked into, by the path behind all links: links may lead back up.
-    seen: BTreeSet<PathBuf>,
+    seen: BTreeSet<Location>,
 }
 
 impl Places {
     /// Looks at each path and below it, but not into `out`.
-    pub(super) fn find<S: AsRef<str>>(given: &[S], out: &Path) -> Self {
+    pub(super) fn find<S: AsRef<str>>(given: &[S], out: &Location) -> Self {
         let mut found = Self::default();
-        found.seen.extend(out.canonicalize());
+        found.seen.extend(out.real());
         for given in given {
             match paths::expand_glob(given.as_ref()) {
                 Ok(paths) => paths.into_iter().for_each(|path| found.path(path)),
@@ -56,37 +56,32 @@ impl Places {
         found
     }
 
-    fn path(&mut self, path: String) {
-        let local = paths::local(&path).to_path_buf();
-        let stem = local.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = stem.unwrap_or_else(|| path.clone());
-        if paths::is_address(&path) {
-            return self.table(name, path, false);
-        }
-        match paths::kind(&local) {
-            Ok(Some(Kind::Folder)) => self.folder(&local, name),
-            Ok(_) => self.table(name, path, false),
-            Err(error) => self.errors.push(error),
+    fn path(&mut self, place: Location) {
+        let name = paths::stem(&place).unwrap_or_else(|| place.to_string());
+        match paths::kind(&place) {
+            Ok(Some(EntryKind::Folder)) => self.folder(&place, name),
+            // Not every server can say what it has: it is seen when it is opened.
+            Err(error) if place.local_path().is_some() => self.errors.push(error),
+            Ok(_) | Err(_) => self.table(name, place, false),
         }
     }
 
-    fn table(&mut self, name: String, path: String, is_partitioned: bool) {
-        self.places.push(Place::Table { name, path, is_partitioned });
+    fn table(&mut self, name: String, place: Location, is_partitioned: bool) {
+        self.places.push(Place::Table { name, place, is_partitioned });
     }
 
-    fn folder(&mut self, folder: &Path, name: String) {
-        let path = folder.display().to_string();
-        if folder.canonicalize().is_ok_and(|real| !self.seen.insert(real)) {
+    fn folder(&mut self, folder: &Location, name: String) {
+        if folder.real().is_ok_and(|real| !self.seen.insert(real)) {
             return;
         }
-        if table_driver(&path).is_some() {
-            return self.table(name, path, false);
+        if table_driver(folder).is_some() {
+            return self.table(name, folder.clone(), false);
         }
         if let [driver] = store_drivers(folder)[..] {
             return self.store(driver, folder, &name);
         }
         match hive::is_partitioned(folder) {
-            Ok(true) => return self.table(name, path, true),
+            Ok(true) => return self.table(name, folder.clone(), true),
             Ok(false) => {}
             Err(error) => return self.errors.push(error),
         }
@@ -96,7 +91,7 @@ impl Places {
                     // What lies beside files is told when they are opened.
                     self.findings.extend(inside.passed_over);
                 } else {
-                    self.table(name.clone(), path, false);
+                    self.table(name.clone(), folder.clone(), false);
                 }
                 inside.folders.into_iter().for_each(|inner| self.inner(&inner, &name));
             }
@@ -104,32 +99,32 @@ impl Places {
         }
     }
 
-    fn inner(&mut self, folder: &Path, name: &str) {
-        let own = folder.file_name().map(|own| own.to_string_lossy().into_owned());
-        self.folder(folder, format!("{name}/{}", own.unwrap_or_default()));
+    fn inner(&mut self, folder: &Location, name: &str) {
+        self.folder(folder, format!("{name}/{}", folder.name().to_string_lossy()));
     }
 
     /// Disks, which belong to those of the same system found before, and what lies beside the data on them.
-    fn store(&mut self, driver: &'static dyn Driver, folder: &Path, name: &str) {
+    fn store(&mut self, driver: &'static dyn Driver, folder: &Location, name: &str) {
         let known = self.places.iter_mut().find_map(|place| match place {
             Place::Store { driver: known, folders } if known.name() == driver.name() => Some(folders),
             _ => None,
         });
         match known {
-            Some(folders) => folders.push(folder.to_path_buf()),
-            None => self.places.push(Place::Store { driver, folders: vec![folder.to_path_buf()] }),
+            Some(folders) => folders.push(folder.clone()),
+            None => self.places.push(Place::Store { driver, folders: vec![folder.clone()] }),
         }
         let beside = match beside_tables(driver, folder) {
             Ok(beside) => beside,
             Err(error) => return self.errors.push(error),
         };
-        let is_folder = |path: &PathBuf| paths::kind(path).is_ok_and(|kind| kind == Some(Kind::Folder));
+        let is_folder =
+            |place: &Location| paths::kind(place).is_ok_and(|kind| kind == Some(EntryKind::Folder));
         let (folders, files): (Vec<_>, Vec<_>) = beside.into_iter().partition(is_folder);
         let inside = Folder::of(files, true);
         self.findings.extend(inside.passed_over);
         for file in inside.files {
-            let stem = Path::new(&file.name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            self.table(format!("{name}/{}", stem.unwrap_or_default()), file.name, false);
+            let stem = paths::stem(&file.place).unwrap_or_default();
+            self.table(format!("{name}/{stem}"), file.place, false);
         }
         folders.into_iter().for_each(|inner| self.inner(&inner, name));
     }

@@ -11,13 +11,11 @@
 
 mod type_names;
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
-use pilaster_core::error::AtPosition;
-use pilaster_core::{Error, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 use serde_json::{Value, json};
 
 pub use type_names::{parse_field, type_name};
@@ -33,9 +31,17 @@ pub const INT128_KEY: &str = "pilaster:int128";
 /// # Errors
 /// If the file cannot be read or is no schema; the message names the column.
 pub fn read(path: impl AsRef<Path>) -> Result<SchemaRef> {
-    let name = path.as_ref().display().to_string();
-    let text = fs::read_to_string(path.as_ref()).at(&name, 0, "")?;
-    parse(&text).at(&name, 0, "")
+    read_within(&Location::local(path.as_ref()), &Limits::default())
+}
+
+/// As [`read`], of a file anywhere.
+///
+/// # Errors
+/// Likewise; [`pilaster_core::ErrorKind::LimitExceeded`] if the file is larger than metadata may be.
+pub(crate) fn read_within(file: &Location, limits: &Limits) -> Result<SchemaRef> {
+    let bytes = file.read("metadata_bytes", limits.metadata_bytes)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| Error::invalid("the schema is no text"));
+    text.and_then(parse).map_err(|error| file.blame(error))
 }
 
 /// Reads a schema from JSON text.

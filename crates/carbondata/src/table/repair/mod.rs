@@ -19,13 +19,11 @@ mod thrift;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::io;
 
-use pilaster_core::error::AtPosition;
 use pilaster_core::verify::Finding;
-use pilaster_core::{Absence, AtomicFile, Dataset, Error, Location, Result};
+use pilaster_core::{Absence, Dataset, Error, ErrorKind, Location, Result};
 use serde::Serialize;
 
 use super::deletes::stamps_in_folder;
@@ -45,9 +43,9 @@ pub(crate) use words::fuzz as fuzz_words;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuiltFile {
     /// Its path.
-    pub path: PathBuf,
+    pub path: Location,
     /// Where the damaged one is now, if there was one.
-    pub kept: Option<PathBuf>,
+    pub kept: Option<Location>,
 }
 
 /// What the repair of a table did.
@@ -74,9 +72,9 @@ impl TableRepair {
 /// # Errors
 /// If so much is lost that the table cannot be opened at all, or a file cannot be written. What was written until then is
 /// complete.
-pub fn repair(folder: &Path, options: &CarbonTableOptions) -> Result<TableRepair> {
+pub fn repair(folder: impl Into<Location>, options: &CarbonTableOptions) -> Result<TableRepair> {
     let options = CarbonTableOptions { recovers: true, as_of: None, segments: None, ..options.clone() };
-    let place = Location::local(folder);
+    let place = folder.into();
     let opened = open_table(&place, &options)?;
     let mut repair =
         Repair { folder: &place, options: &options, opened: &opened, report: TableRepair::default() };
@@ -84,10 +82,10 @@ pub fn repair(folder: &Path, options: &CarbonTableOptions) -> Result<TableRepair
     repair.run()?;
     let mut report = repair.report;
     let plain = CarbonTableOptions { recovers: false, ..options.clone() };
-    match CarbonTable::open(folder, &plain) {
+    match CarbonTable::open(&place, &plain) {
         Ok(table) => report.left.extend(table.absences().iter().map(Absence::finding)),
         Err(error) => {
-            report.left.push(Finding::from_error(&error, &folder.display().to_string(), None));
+            report.left.push(Finding::from_error(&error, &place.to_string(), None));
         }
     }
     Ok(report)
@@ -215,50 +213,32 @@ impl Repair<'_> {
     }
 
     /// Writes a file; what is there stays under another name.
-    fn write(&mut self, place: &Location, bytes: &[u8]) -> Result<()> {
-        // Tables are repaired where they lie on a disk.
-        let path = place.path();
-        if self.report.rebuilt.iter().any(|known| known.path == path) {
+    fn write(&mut self, file: &Location, bytes: &[u8]) -> Result<()> {
+        if self.report.rebuilt.iter().any(|known| known.path == *file) {
             return Ok(());
         }
-        let name = path.display().to_string();
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).at(&name, 0, "")?;
+        if let Some(folder) = file.parent() {
+            folder.make_folder()?;
         }
-        let kept = if fs::symlink_metadata(path).is_ok() { Some(keep(path).at(&name, 0, "")?) } else { None };
-        let mut file = AtomicFile::create(path)?;
-        file.write_all(bytes).at(&name, 0, "")?;
-        file.commit()?;
-        self.report.rebuilt.push(RebuiltFile { path: path.to_path_buf(), kept });
+        let is_there = file.is_link()? || file.entry()?.is_some();
+        let kept = is_there.then(|| keep(file)).transpose()?;
+        file.write(bytes)?;
+        self.report.rebuilt.push(RebuiltFile { path: file.clone(), kept });
         Ok(())
     }
 }
 
-/// Gives a file another name, which no engine looks for: a second one, since the first goes to the new file only when that is whole. What
-/// is no file (a link, a pipe) would be written to, or through, and makes way.
-fn keep(path: &Path) -> std::io::Result<PathBuf> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_file = fs::symlink_metadata(path)?.is_file();
+/// Gives a file another name, which no engine looks for.
+fn keep(file: &Location) -> Result<Location> {
+    let is_taken = |kind: &ErrorKind| matches!(kind, ErrorKind::Io(error) if error.kind() == io::ErrorKind::AlreadyExists);
     for number in 1u32.. {
-        let kept = path.with_file_name(format!("damaged-{number}.{name}.bad"));
-        if fs::symlink_metadata(&kept).is_ok() {
-            continue;
-        }
-        if !is_file {
-            fs::rename(path, &kept)?;
-            return Ok(kept);
-        }
-        match fs::hard_link(path, &kept) {
-            Ok(()) => return Ok(kept),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            // Not every file system knows second names.
-            Err(_) => {
-                let mut copy = fs::File::create_new(&kept)?;
-                std::io::copy(&mut fs::File::open(path)?, &mut copy)?;
-                copy.sync_all()?;
-                return Ok(kept);
-            }
+        let mut name = OsString::from(format!("damaged-{number}."));
+        name.push(file.name());
+        name.push(".bad");
+        match file.set_aside(name) {
+            Err(error) if is_taken(error.kind()) => {}
+            done => return done,
         }
     }
-    Err(std::io::ErrorKind::AlreadyExists.into())
+    Err(file.blame(Error::from(io::Error::from(io::ErrorKind::AlreadyExists))))
 }

@@ -2,16 +2,15 @@
 //!
 //! The file is kept as JSON, so that what other releases wrote into it stays.
 
-use std::path::{Path, PathBuf};
-
 use pilaster_core::error::AtPosition;
+use pilaster_core::storage::Tag;
 use pilaster_core::{Error, Location, Result};
 use serde_json::{Map, Value, json};
 
 use super::super::open::open_file;
 use super::super::schema::TableSchema;
 use super::super::status::{SegmentStatus, read_json};
-use super::load::{LoadedFolder, write_whole};
+use super::load::LoadedFolder;
 use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
 use crate::file::WriteSummary;
@@ -24,35 +23,44 @@ const PART: &str = "carbondata tablestatus";
 /// One entry of `tablestatus`.
 pub(crate) type Entry = Map<String, Value>;
 
-pub(crate) fn status_path(table: &Path) -> PathBuf {
-    table.join("Metadata/tablestatus")
+fn status_file(table: &Location) -> Location {
+    table.child("Metadata/tablestatus")
 }
 
 /// The entries as they are; none, if nothing was ever loaded.
-pub(crate) fn read_entries(table: &Path) -> Result<Vec<Entry>> {
-    let file = Location::local(status_path(table));
+pub(crate) fn read_entries(table: &Location) -> Result<Vec<Entry>> {
+    Ok(read_tagged(table)?.0)
+}
+
+/// The entries, and the tag of the file they are in.
+fn read_tagged(table: &Location) -> Result<(Vec<Entry>, Option<Tag>)> {
+    let file = status_file(table);
     match file.entry()? {
-        Some(_) => read_json(&open_file(&file)?, PART),
-        None => Ok(Vec::new()),
+        Some(found) => Ok((read_json(&open_file(&file)?, PART)?, found.tag().cloned())),
+        None => Ok((Vec::new(), None)),
     }
 }
 
-pub(crate) fn write_entries(table: &Path, entries: &[Entry]) -> Result<()> {
-    let path = status_path(table);
-    let bytes = serde_json::to_vec(entries).map_err(|error| Error::internal(error.to_string()))?;
-    write_whole(&path, &bytes).at(&path.display().to_string(), 0, PART)
+/// The entries of a new table.
+pub(crate) fn write_entries(table: &Location, entries: &[Entry]) -> Result<()> {
+    let file = status_file(table);
+    file.write(&to_json(entries)?).at(&file.to_string(), 0, PART)
 }
 
-/// Changes `tablestatus` under its lock.
+fn to_json(entries: &[Entry]) -> Result<Vec<u8>> {
+    serde_json::to_vec(entries).map_err(|error| Error::internal(error.to_string()))
+}
+
+/// Changes `tablestatus` under its lock, and where the storage can tell, only if nobody has who takes none.
 pub(crate) fn change_status<T>(
-    table: &Path,
+    table: &Location,
     options: &CarbonTableWriterOptions,
     change: impl FnOnce(&mut Vec<Entry>) -> Result<T>,
 ) -> Result<T> {
     let _lock = TableLock::take(table, STATUS_LOCK, options.lock_timeout)?;
-    let mut entries = read_entries(table)?;
+    let (mut entries, tag) = read_tagged(table)?;
     let result = change(&mut entries)?;
-    write_entries(table, &entries)?;
+    status_file(table).replace_if(tag.as_ref(), to_json(&entries)?)?;
     options.step("tablestatus");
     Ok(result)
 }
@@ -135,7 +143,7 @@ pub(crate) fn finish_entry(entry: &mut Entry, segment_file: Option<&str>, summar
 
 /// Writes `segments/<id>_<time>.segment`, which lists the folders of a segment; gives its name, or none if there are none.
 pub(crate) fn write_segment_file(
-    table: &Path,
+    table: &Location,
     id: &str,
     time: i64,
     folders: &[LoadedFolder],
@@ -161,9 +169,9 @@ pub(crate) fn write_segment_file(
         locations.insert(format!("/{}", parts.join("/")), Value::Object(facts));
     }
     let name = format!("{id}_{time}.segment");
-    let segments = table.join("Metadata/segments");
-    std::fs::create_dir_all(&segments).at(&segments.display().to_string(), 0, "")?;
-    write_whole(&segments.join(&name), json!({ "locationMap": locations }).to_string().as_bytes())?;
+    let segments = table.child("Metadata/segments");
+    segments.make_folder()?;
+    segments.child(&name).write(json!({ "locationMap": locations }).to_string().as_bytes())?;
     Ok(Some(name))
 }
 

@@ -1,9 +1,7 @@
 //! Compaction: several segments become one.
 
-use std::path::Path;
-
 use pilaster_core::error::AtPosition;
-use pilaster_core::{Dataset, Error, Result};
+use pilaster_core::{Dataset, Error, Location, Result};
 use serde_json::json;
 
 use super::super::options::CarbonTableOptions;
@@ -38,15 +36,16 @@ pub struct CompactionSummary {
 /// If a segment is not there or cannot be merged, somebody else compacts or changed one of them meanwhile, or reading or
 /// writing fails; then the table is as it was.
 pub fn compact(
-    folder: &Path,
+    folder: impl Into<Location>,
     segments: Option<&[String]>,
     options: CarbonTableWriterOptions,
 ) -> Result<CompactionSummary> {
+    let folder = &folder.into();
     let table = read_table(folder)?;
     let files = table_files(&table, &options.files)?.with_calendar(Calendar::Stored);
     let options = CarbonTableWriterOptions { files, ..options };
     let _lock = TableLock::take(folder, "compaction.lock", options.lock_timeout)?;
-    let name = folder.display().to_string();
+    let name = folder.to_string();
     let before = read_entries(folder)?;
     let chosen = choose(&before, segments).at(&name, 0, "")?;
     if chosen.len() < 2 {
@@ -59,10 +58,7 @@ pub fn compact(
     let result = result_id(&before, &merged)?;
     let time = now_millis();
     // What a compaction that did not come to its end has left.
-    let place = folder.join(segment_folder(&result));
-    if place.exists() {
-        std::fs::remove_dir_all(&place).at(&place.display().to_string(), 0, "")?;
-    }
+    folder.child(segment_folder(&result)).remove_folder()?;
     // Days go from file to file as they are.
     let read = CarbonTableOptions::default().with_segments(Some(merged.clone()));
     let source = CarbonTable::open(folder, &read.with_calendar(Calendar::Stored))?;

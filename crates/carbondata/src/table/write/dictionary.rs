@@ -5,8 +5,6 @@
 //! `tablestatus`, so that no code is ever in the table without its member.
 
 use std::collections::HashMap;
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilaster_core::error::AtPosition;
@@ -17,7 +15,6 @@ use super::super::dictionary::{committed_bytes, parse_words};
 use super::super::open::open_file;
 use super::super::repair::words;
 use super::super::status::checked_name;
-use super::load::write_whole;
 use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
 use crate::file::types::is_global;
@@ -40,7 +37,7 @@ struct OpenDictionary {
 
 /// The dictionaries of a table, while a load extends them.
 pub(crate) struct Dictionaries {
-    metadata: PathBuf,
+    metadata: Location,
     open: Vec<(usize, OpenDictionary)>,
 }
 
@@ -50,14 +47,18 @@ pub(crate) fn can_have_dictionary(data_type: i32) -> bool {
     matches!(data_type, 0 | 1 | 2 | 3 | 5)
 }
 
-fn path_of(metadata: &Path, column_id: &str, ending: &str) -> Result<PathBuf> {
-    Ok(metadata.join(checked_name(&format!("{column_id}{ending}"))?))
+fn file_of(metadata: &Location, column_id: &str, ending: &str) -> Result<Location> {
+    Ok(metadata.child(checked_name(&format!("{column_id}{ending}"))?))
 }
 
 impl Dictionaries {
     /// Opens the dictionaries of those of `columns` that have one, and holds their locks.
-    pub fn open(table: &Path, columns: &[ColumnSchema], options: &CarbonTableWriterOptions) -> Result<Self> {
-        let metadata = table.join("Metadata");
+    pub fn open(
+        table: &Location,
+        columns: &[ColumnSchema],
+        options: &CarbonTableWriterOptions,
+    ) -> Result<Self> {
+        let metadata = table.child("Metadata");
         let mut open = Vec::new();
         for (place, column) in columns.iter().enumerate().filter(|(_, column)| is_global(column)) {
             if column.ordinal == Some(-1) || !can_have_dictionary(column.data_type) {
@@ -70,13 +71,13 @@ impl Dictionaries {
                 checked_name(&format!("{}.lock", column.column_id))?,
                 options.lock_timeout,
             )?;
-            let meta = Location::local(path_of(&metadata, &column.column_id, ".dictmeta")?);
+            let meta = file_of(&metadata, &column.column_id, ".dictmeta")?;
             let (mut bytes, mut committed) = (Default::default(), 0);
             if meta.entry()?.is_some() {
                 let source = open_file(&meta)?;
                 let records = source.read_at(0..source.size())?;
                 committed = committed_bytes(&records).at(source.name(), 0, "carbondata dictionary meta")?;
-                let dict = open_file(&path_of(&metadata, &column.column_id, ".dict")?.into())?;
+                let dict = open_file(&file_of(&metadata, &column.column_id, ".dict")?)?;
                 Limits::default().metadata(committed).at(dict.name(), 0, "carbondata dictionary")?;
                 bytes = dict.read_at(0..committed)?;
             }
@@ -107,7 +108,7 @@ impl Dictionaries {
 }
 
 impl OpenDictionary {
-    fn commit(&self, metadata: &Path, options: &CarbonTableWriterOptions) -> Result<()> {
+    fn commit(&self, metadata: &Location, options: &CarbonTableWriterOptions) -> Result<()> {
         let members = self.codes.members();
         let new = members.get(self.known..).unwrap_or_default();
         if new.is_empty() {
@@ -119,24 +120,29 @@ impl OpenDictionary {
             writer.binary_list(1, chunk);
             writer.finish();
         }
-        let path = path_of(metadata, &self.column.column_id, ".dict")?;
-        let name = path.display().to_string();
-        let mut file =
-            std::fs::File::options().create(true).truncate(false).write(true).open(&path).at(&name, 0, "")?;
-        // What an unfinished load left behind goes.
-        file.set_len(self.committed).at(&name, 0, "")?;
-        file.seek(SeekFrom::End(0)).at(&name, 0, "")?;
-        file.write_all(&bytes).at(&name, self.committed, "")?;
-        file.sync_all().at(&name, 0, "")?;
+        let file = file_of(metadata, &self.column.column_id, ".dict")?;
+        match file.entry()? {
+            // What an unfinished load left behind goes.
+            Some(found) => file.replace_end(found.size(), self.committed, &bytes)?,
+            None => file.write(&bytes)?,
+        }
         options.step("dict");
         let end = self.committed.saturating_add(bytes.len() as u64);
-        let index = path_of(metadata, &self.column.column_id, &format!("_{end}.sortindex"))?;
-        write_whole(&index, &words::bytes(&words::order(&self.column, &members)))?;
+        let index = file_of(metadata, &self.column.column_id, &format!("_{end}.sortindex"))?;
+        index.write(&words::bytes(&words::order(&self.column, &members)))?;
         options.step("sortindex");
-        let path = path_of(metadata, &self.column.column_id, ".dictmeta")?;
-        let mut records = match path.exists() {
-            true => std::fs::read(&path).at(&path.display().to_string(), 0, "")?,
-            false => Vec::new(),
+        let file = file_of(metadata, &self.column.column_id, ".dictmeta")?;
+        let mut records = match file.entry()? {
+            Some(_) => {
+                let source = open_file(&file)?;
+                Limits::default().metadata(source.size()).at(
+                    source.name(),
+                    0,
+                    "carbondata dictionary meta",
+                )?;
+                source.read_at(0..source.size())?.to_vec()
+            }
+            None => Vec::new(),
         };
         let number = |value: usize| fitting::<i32>(value, "the members of a dictionary");
         let signed = |value: u64| {
@@ -149,7 +155,7 @@ impl OpenDictionary {
         writer.i64(4, signed(end)?);
         writer.i32(5, number(new.len().div_ceil(CHUNK_MEMBERS))?);
         writer.finish();
-        write_whole(&path, &records)?;
+        file.write(&records)?;
         options.step("dictmeta");
         Ok(())
     }

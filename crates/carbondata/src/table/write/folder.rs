@@ -1,12 +1,12 @@
 //! Folders of data files, as the SDK makes them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use pilaster_core::{AtomicFolder, Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, NewFolder, Result};
 
 use super::load::{LoadPlan, LoadWriter, places_of};
 use super::options::CarbonTableWriterOptions;
@@ -20,7 +20,7 @@ use crate::file::{CarbonWriterOptions, WriteSummary};
 pub struct CarbonFolderWriter {
     load: LoadWriter,
     schema: SchemaRef,
-    folder: AtomicFolder,
+    folder: NewFolder,
 }
 
 impl std::fmt::Debug for CarbonFolderWriter {
@@ -34,15 +34,19 @@ impl CarbonFolderWriter {
     ///
     /// # Errors
     /// As [`super::CarbonTableWriter::create`].
-    pub fn create(folder: &Path, schema: &SchemaRef, options: &CarbonWriterOptions) -> Result<Self> {
+    pub fn create(
+        folder: impl Into<Location>,
+        schema: &SchemaRef,
+        options: &CarbonWriterOptions,
+    ) -> Result<Self> {
         let time = now_millis();
         let columns = columns_of(schema, options, &[], Naming::Sdk)?;
         let trees = column_trees(&columns, Limits::default().depth)?;
         let fields: Vec<_> = trees.iter().map(|tree| Arc::clone(&tree.field)).collect();
         let stored = Arc::new(Schema::new(fields));
-        let folder = AtomicFolder::create(folder)?;
+        let folder = NewFolder::create(folder)?;
         let plan = LoadPlan {
-            root: folder.path().to_path_buf(),
+            root: folder.place().clone(),
             folder: PathBuf::new(),
             sort_columns: places_of(&stored, &options.sort_columns)?,
             columns: columns.into(),
@@ -82,7 +86,7 @@ impl CarbonFolderWriter {
         if loaded.folders.is_empty() {
             return Err(Error::invalid("a folder without rows, which CarbonData cannot read"));
         }
-        self.folder.commit()?;
+        self.folder.finish()?;
         Ok(loaded.summary)
     }
 }

@@ -12,10 +12,9 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use pilaster_core::error::AtPosition;
 use pilaster_core::merge::Keys;
 use pilaster_core::sort::{SortOptions, Sorter};
-use pilaster_core::{AtomicFile, Error, Result};
+use pilaster_core::{Error, Location, NewFile, Result};
 
 use super::buckets::bucket_numbers;
 use super::options::CarbonTableWriterOptions;
@@ -34,7 +33,7 @@ const USED_PERCENT: u64 = 90;
 #[derive(Debug, Clone)]
 pub(crate) struct LoadPlan {
     /// The table's folder.
-    pub root: PathBuf,
+    pub root: Location,
     /// Where the files go that are in no partition, relative to `root`.
     pub folder: PathBuf,
     /// The columns of data files: all, those of partitions too.
@@ -152,17 +151,19 @@ struct FolderIndexes {
 /// Files that go if the load is not finished, and the folder they are in.
 #[derive(Debug)]
 struct MadeFiles {
-    root: PathBuf,
-    paths: Vec<PathBuf>,
+    root: Location,
+    files: Vec<Location>,
 }
 
 impl Drop for MadeFiles {
     fn drop(&mut self) {
-        for path in self.paths.drain(..).rev() {
-            let _ = std::fs::remove_file(&path);
+        for file in self.files.drain(..).rev() {
+            let _ = file.remove();
             // Folders go too, as far as they are empty.
-            let mut folders = path.ancestors().skip(1).take_while(|folder| *folder != self.root);
-            let _ = folders.try_for_each(std::fs::remove_dir);
+            let mut folder = file.parent();
+            while let Some(empty) = folder.filter(|folder| *folder != self.root) {
+                folder = empty.remove_empty_folder().ok().and_then(|()| empty.parent());
+            }
         }
     }
 }
@@ -173,11 +174,11 @@ impl LoadWriter {
         let sorter = plan.is_keyed().then(|| {
             // Beside the files to come, where there is room for them.
             let options =
-                SortOptions::new(&plan.root).with_memory_bytes(plan.options.files.sort_memory_bytes);
+                SortOptions::new(plan.root.scratch()).with_memory_bytes(plan.options.files.sort_memory_bytes);
             let keys = Arc::clone(&plan);
             Sorter::new(Arc::clone(&plan.schema), options, move |batch, to| keys.append_keys(batch, to))
         });
-        let made = MadeFiles { root: plan.root.clone(), paths: Vec::new() };
+        let made = MadeFiles { root: plan.root.clone(), files: Vec::new() };
         Self {
             plan,
             sorter,
@@ -249,7 +250,7 @@ impl LoadWriter {
         for folder in std::mem::take(&mut self.indexes) {
             folders.push(self.write_indexes(folder)?);
         }
-        self.made.paths.clear();
+        self.made.files.clear();
         Ok(Loaded { folders, summary: self.summary })
     }
 
@@ -263,23 +264,15 @@ impl LoadWriter {
         };
         let mut names = Vec::new();
         for (name, bytes) in files {
-            let path = self.plan.root.join(&folder.path).join(&name);
-            write_whole(&path, &bytes)?;
-            self.made.paths.push(path);
+            let file = self.plan.root.child(&folder.path).child(&name);
+            file.write(&bytes)?;
+            self.made.files.push(file);
             self.summary.index_bytes = self.summary.index_bytes.saturating_add(bytes.len() as u64);
             self.plan.options.step("index file");
             names.push(name);
         }
         Ok(LoadedFolder { path: folder.path, partitions: folder.partitions, indexes: names, is_merged })
     }
-}
-
-/// A file that appears whole.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    use std::io::Write;
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(bytes).at(&path.display().to_string(), 0, "")?;
-    file.commit()
 }
 
 /// A partition's text (null as none) or a bucket.
@@ -331,7 +324,7 @@ struct GroupWriter {
     bucket: u32,
     task: u64,
     encoder: RowEncoder,
-    open: Option<(String, FileOutput<AtomicFile>)>,
+    open: Option<(String, FileOutput<NewFile>)>,
     files: Vec<(String, FileIndex)>,
 }
 
@@ -390,7 +383,7 @@ struct FileSet<'a> {
     folder: &'a Path,
     bucket: u32,
     task: u64,
-    open: &'a mut Option<(String, FileOutput<AtomicFile>)>,
+    open: &'a mut Option<(String, FileOutput<NewFile>)>,
     files: &'a mut Vec<(String, FileIndex)>,
     made: &'a mut MadeFiles,
 }
@@ -398,7 +391,7 @@ struct FileSet<'a> {
 impl FileSet<'_> {
     fn write(&mut self, blocklet: EncodedBlocklet) -> Result<()> {
         let most = self.plan.options.files.block_bytes.saturating_mul(USED_PERCENT) / 100;
-        let is_full = |(_, output): &(String, FileOutput<AtomicFile>)| {
+        let is_full = |(_, output): &(String, FileOutput<NewFile>)| {
             output.bytes().saturating_add(blocklet.bytes()) >= most && output.has_blocklets()
         };
         if self.open.as_ref().is_some_and(is_full) {
@@ -417,10 +410,10 @@ impl FileSet<'_> {
                 self.plan.segment_text(),
                 self.plan.time,
             );
-            let folder = self.plan.root.join(self.folder);
-            std::fs::create_dir_all(&folder).at(&folder.display().to_string(), 0, "")?;
-            let path = folder.join(&name);
-            self.made.paths.push(path.clone());
+            let folder = self.plan.root.child(self.folder);
+            folder.make_folder()?;
+            let file = folder.child(&name);
+            self.made.files.push(file.clone());
             let facts = FileFacts::new(
                 Arc::clone(&self.plan.columns),
                 self.plan.schema_time,
@@ -428,7 +421,7 @@ impl FileSet<'_> {
                 &self.plan.options.files.written_by,
                 self.plan.release,
             );
-            *self.open = Some((name, FileOutput::new(AtomicFile::create(path)?, facts)?));
+            *self.open = Some((name, FileOutput::new(file.create()?, facts)?));
         }
         match self.open {
             Some((_, output)) => output.write(blocklet),
@@ -439,7 +432,7 @@ impl FileSet<'_> {
     fn end_file(&mut self) -> Result<()> {
         let Some((name, output)) = self.open.take() else { return Ok(()) };
         let (file, index) = output.finish()?;
-        file.commit()?;
+        file.finish()?;
         self.plan.options.step("data file");
         self.files.push((name, index));
         Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
-use pilaster_core::{Error, Limits, Result};
+use pilaster_core::{Error, Limits, Location, Result};
 
 use super::super::buckets::Buckets;
 use super::super::open::{open_file, schema_path};
@@ -28,10 +28,10 @@ pub(crate) fn segment_folder(id: &str) -> PathBuf {
 }
 
 /// What the schema file of a table says.
-pub(crate) fn read_table(folder: &Path) -> Result<TableSchema> {
-    let name = folder.display().to_string();
+pub(crate) fn read_table(folder: &Location) -> Result<TableSchema> {
+    let name = folder.to_string();
     let missing = || Error::invalid("no CarbonData table: Metadata has no schema file").at(&name, 0, "");
-    TableSchema::open(&open_file(&schema_path(&folder.into())?.ok_or_else(missing)?)?, &Limits::default())
+    TableSchema::open(&open_file(&schema_path(folder)?.ok_or_else(missing)?)?, &Limits::default())
 }
 
 /// The schema file of a new table.
@@ -188,7 +188,7 @@ fn stored_trees(columns: &[ColumnSchema]) -> Vec<ColumnSchema> {
 
 /// What a load of segment `id` writes; `is_old` for a table of a release before 2.0.
 pub(crate) fn plan(
-    root: &Path,
+    root: &Location,
     table: &TableSchema,
     id: &str,
     time: i64,
@@ -224,7 +224,7 @@ pub(crate) fn plan(
     let is_coded = |column: &ColumnSchema| is_global(column) && is_sort_column(column);
     let sort_columns = if columns.iter().any(is_coded) { Vec::new() } else { sort_columns };
     Ok(LoadPlan {
-        root: root.to_path_buf(),
+        root: root.clone(),
         folder: segment_folder(id),
         release: Release::of(&columns, is_old),
         columns: columns.into(),

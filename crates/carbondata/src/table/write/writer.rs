@@ -1,12 +1,10 @@
 //! New tables, and loads into tables that exist.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pilaster_core::error::AtPosition;
-use pilaster_core::{AtomicFolder, Error, Result};
+use pilaster_core::{Error, Location, NewFolder, Result};
 
 use super::super::schema::TableSchema;
 use super::commit::{
@@ -14,7 +12,7 @@ use super::commit::{
     write_entries, write_segment_file,
 };
 use super::dictionary::Dictionaries;
-use super::load::{LoadPlan, LoadWriter, Loaded, write_whole};
+use super::load::{LoadPlan, LoadWriter, Loaded};
 use super::lock::TableLock;
 use super::options::CarbonTableWriterOptions;
 use super::plan::{FACT, new_table, plan, read_table, table_files};
@@ -68,13 +66,13 @@ impl std::fmt::Debug for CarbonTableWriter {
 }
 
 enum Target {
-    New(AtomicFolder),
+    New(NewFolder),
     Segment(Box<OpenSegment>),
 }
 
 /// A load that `tablestatus` says is in progress. Dropped, it is marked as deleted.
 struct OpenSegment {
-    table: PathBuf,
+    table: Location,
     id: String,
     options: CarbonTableWriterOptions,
     is_done: bool,
@@ -84,7 +82,7 @@ struct OpenSegment {
 
 impl OpenSegment {
     fn begin(
-        table: &Path,
+        table: &Location,
         schema: &TableSchema,
         time: i64,
         options: &CarbonTableWriterOptions,
@@ -96,14 +94,14 @@ impl OpenSegment {
             Ok((id, lock))
         });
         let (id, lock) = begun?;
-        Ok(Self { table: table.to_path_buf(), id, options: options.clone(), is_done: false, _lock: lock })
+        Ok(Self { table: table.clone(), id, options: options.clone(), is_done: false, _lock: lock })
     }
 
     /// Changes its own entry.
     fn change(&self, change: impl FnOnce(&mut Entry)) -> Result<()> {
         change_status(&self.table, &self.options, |entries| {
             let entry = entries.iter_mut().find(|entry| text(entry, "loadName") == self.id);
-            let name = self.table.display().to_string();
+            let name = self.table.to_string();
             let entry = entry.ok_or_else(|| {
                 Error::invalid(format!("segment {} is no longer in tablestatus", self.id)).at(&name, 0, "")
             })?;
@@ -130,17 +128,20 @@ impl CarbonTableWriter {
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if a column has no form in the format or an option names none;
     /// [`pilaster_core::ErrorKind::Io`].
-    pub fn create(folder: &Path, schema: &SchemaRef, options: CarbonTableWriterOptions) -> Result<Self> {
+    pub fn create(
+        folder: impl Into<Location>,
+        schema: &SchemaRef,
+        options: CarbonTableWriterOptions,
+    ) -> Result<Self> {
         let time = now_millis();
         let table = new_table(schema, &options, time)?;
-        let folder = AtomicFolder::create(folder)?;
-        let name = folder.path().display().to_string();
+        let folder = NewFolder::create(folder)?;
         for part in ["Metadata/segments", FACT] {
-            std::fs::create_dir_all(folder.path().join(part)).at(&name, 0, "")?;
+            folder.place().child(part).make_folder()?;
         }
-        write_whole(&folder.path().join("Metadata/schema"), &table.write())?;
-        let plan = plan(folder.path(), &table, "0", time, false, &options)?;
-        let dictionaries = Dictionaries::open(folder.path(), &plan.columns, &options)?;
+        folder.place().child("Metadata/schema").write(&table.write())?;
+        let plan = plan(folder.place(), &table, "0", time, false, &options)?;
+        let dictionaries = Dictionaries::open(folder.place(), &plan.columns, &options)?;
         Ok(Self::new(plan, Target::New(folder), dictionaries))
     }
 
@@ -149,7 +150,8 @@ impl CarbonTableWriter {
     ///
     /// # Errors
     /// If the table cannot be read, somebody else holds its lock, or it has what this writer cannot add to.
-    pub fn append(folder: &Path, options: CarbonTableWriterOptions) -> Result<Self> {
+    pub fn append(folder: impl Into<Location>, options: CarbonTableWriterOptions) -> Result<Self> {
+        let folder = &folder.into();
         let table = read_table(folder)?;
         let time = now_millis();
         let options = CarbonTableWriterOptions { files: table_files(&table, &options.files)?, ..options };
@@ -193,15 +195,15 @@ impl CarbonTableWriter {
         let has_dictionaries = !dictionaries.codes().is_empty();
         match target {
             Target::New(folder) => {
-                let file = write_segment_file(folder.path(), "0", time, &folders)?;
+                let file = write_segment_file(folder.place(), "0", time, &folders)?;
                 let mut entries = Vec::new();
                 if file.is_some() {
                     let mut entry = new_entry(has_dictionaries, "0", "Success", time);
                     finish_entry(&mut entry, file.as_deref(), &summary);
                     entries.push(entry);
                 }
-                write_entries(folder.path(), &entries)?;
-                folder.commit()?;
+                write_entries(folder.place(), &entries)?;
+                folder.finish()?;
                 Ok(LoadSummary { segment: file.map(|_| "0".to_string()), written: summary })
             }
             Target::Segment(mut segment) => {

@@ -1,15 +1,12 @@
 //! The folder being written.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow_array::RecordBatch;
-use pilaster_core::atomic::{AtomicFile, AtomicFolder};
-use pilaster_core::error::AtPosition;
 use pilaster_core::sort::{SortedRows, Sorter};
-use pilaster_core::{Error, Result};
-use std::io::{Sink, Write, sink};
+use pilaster_core::{Error, Location, NewFile, NewFolder, Result};
+use std::io::{Sink, sink};
 
 use super::header::{Header, Rowset, rowset_id};
 use super::options::TabletWriteOptions;
@@ -38,18 +35,19 @@ pub struct TabletSummary {
     /// Newest version.
     pub version: i64,
     /// The tablet's own folder.
-    pub folder: PathBuf,
+    pub folder: Location,
 }
 
 /// Writes a tablet as a folder, which appears when [`TabletWriter::finish`] succeeds, or not at all.
 ///
 /// ```no_run
+/// use std::path::Path;
 /// use pilaster_doris::TabletSchema;
 /// use pilaster_doris::tablet::{TabletWriteOptions, TabletWriter};
 /// # fn batches() -> Vec<arrow_array::RecordBatch> { Vec::new() }
 ///
 /// let schema = TabletSchema::parse_json(&std::fs::read("schema.json")?)?;
-/// let mut writer = TabletWriter::create("backup", &schema, &TabletWriteOptions::default())?;
+/// let mut writer = TabletWriter::create(Path::new("backup"), &schema, &TabletWriteOptions::default())?;
 /// for batch in batches() {
 ///     writer.write(&batch)?;
 /// }
@@ -58,8 +56,7 @@ pub struct TabletSummary {
 /// ```
 #[derive(Debug)]
 pub struct TabletWriter {
-    folder: AtomicFolder,
-    target: PathBuf,
+    folder: NewFolder,
     schema: Arc<TabletSchema>,
     options: TabletWriteOptions,
     creation_time: i64,
@@ -73,7 +70,7 @@ pub struct TabletWriter {
     /// The rows of a segment that is not begun, because nothing is known of its size.
     gathered: Vec<RecordBatch>,
     /// The segment that rows go to, and its number.
-    open: Option<(SegmentWriter<AtomicFile>, u32)>,
+    open: Option<(SegmentWriter<NewFile>, u32)>,
     /// What there is of the segment, begun or not.
     segment_rows: u64,
     segment_bytes: usize,
@@ -92,7 +89,7 @@ impl TabletWriter {
     /// [`pilaster_core::ErrorKind::InvalidInput`] if schema and options do not fit each other or the folder is not empty;
     /// [`pilaster_core::ErrorKind::Io`].
     pub fn create(
-        target: impl Into<PathBuf>,
+        target: impl Into<Location>,
         schema: &TabletSchema,
         options: &TabletWriteOptions,
     ) -> Result<Self> {
@@ -101,10 +98,8 @@ impl TabletWriter {
         options.segment.declare(&mut schema);
         // What cannot be written is refused before anything is made.
         SegmentWriter::try_new(sink(), &schema, &options.segment)?;
-        let target = target.into();
-        let folder = AtomicFolder::create(&target)?;
-        let inner = folder.path().join(options.folder());
-        std::fs::create_dir_all(&inner).at(&target.display().to_string(), 0, "")?;
+        let folder = NewFolder::create(target)?;
+        folder.place().child(options.folder()).make_folder()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let empty = Rowset {
             id: rowset_id(options, 1),
@@ -114,10 +109,9 @@ impl TabletWriter {
         };
         let is_merge_on_write = schema.keys_type == KeysType::Unique && schema.merge_on_write;
         let replaced = is_merge_on_write && !(options.single_rowset && options.sorted_rowsets);
-        let replaced = replaced.then(|| Replaced::new(options.memory_bytes / 2, folder.path().to_path_buf()));
+        let replaced = replaced.then(|| Replaced::new(options.memory_bytes / 2, folder.place().scratch()));
         Ok(Self {
             folder,
-            target,
             schema: Arc::new(schema),
             creation_time: options.creation_time.unwrap_or(i64::try_from(now).unwrap_or_default()),
             options: options.clone(),
@@ -190,7 +184,7 @@ impl TabletWriter {
             let sorter = self.unsorted.get_or_insert_with(|| {
                 let (schema, options) = (&self.schema, &self.options);
                 let of_table = schema.keys_type != KeysType::Duplicate;
-                sorter(schema, batch.schema(), of_table, options.memory_bytes, self.folder.path())
+                sorter(schema, batch.schema(), of_table, options.memory_bytes, &self.folder.place().scratch())
             });
             sorter.push(&part)?;
             self.unsorted_rows = self.unsorted_rows.saturating_add(rows as u64);
@@ -245,7 +239,9 @@ impl TabletWriter {
             };
             for batch in batches {
                 let memory_bytes = self.options.memory_bytes / 2;
-                let new = || sorter(&self.schema, batch.schema(), false, memory_bytes, self.folder.path());
+                let new = || {
+                    sorter(&self.schema, batch.schema(), false, memory_bytes, &self.folder.place().scratch())
+                };
                 sorted.get_or_insert_with(new).push(&batch)?;
             }
         }
@@ -328,9 +324,9 @@ impl TabletWriter {
     }
 
     /// Starts the segment of this number in the rowset being written, for rows of about so many bytes.
-    fn segment_writer(&self, number: u32, bytes: usize) -> Result<SegmentWriter<AtomicFile>> {
+    fn segment_writer(&self, number: u32, bytes: usize) -> Result<SegmentWriter<NewFile>> {
         let name = format!("{}_{number}.dat", self.rowset_id());
-        let file = AtomicFile::create(self.inner().join(name))?;
+        let file = self.inner().child(name).create()?;
         let mut options = self.options.segment.clone().with_segment_id(number);
         if options.compression().is_none() && bytes <= size::COMPRESSED_FROM {
             options = options.with_compression(Compression::None);
@@ -338,7 +334,7 @@ impl TabletWriter {
         SegmentWriter::try_new(file, &self.schema, &options)
     }
 
-    fn finish_segment(&self, writer: SegmentWriter<AtomicFile>, number: u32) -> Result<SegmentSummary> {
+    fn finish_segment(&self, writer: SegmentWriter<NewFile>, number: u32) -> Result<SegmentSummary> {
         let in_segment = |error: Error| {
             if error.position().is_some() {
                 error
@@ -347,12 +343,12 @@ impl TabletWriter {
             }
         };
         let (file, summary) = writer.finish().map_err(in_segment)?;
-        file.commit()?;
+        file.finish()?;
         Ok(summary)
     }
 
-    fn inner(&self) -> PathBuf {
-        self.folder.path().join(self.options.folder())
+    fn inner(&self) -> Location {
+        self.folder.place().child(self.options.folder())
     }
 
     /// Ends the rowset: what is written next belongs to the next version. A rowset may be without rows.
@@ -389,34 +385,17 @@ impl TabletWriter {
             Header { options: &self.options, schema: &self.schema, creation_time: self.creation_time };
         let replaced = self.replaced.take().map(Replaced::finish).transpose()?.unwrap_or_default();
         let bytes = header.bytes(&self.rowsets, replaced)?;
-        let inner = self.inner();
-        let mut file = AtomicFile::create(inner.join(format!("{}.hdr", self.options.tablet_id)))?;
-        file.write_all(&bytes)?;
-        file.commit()?;
-        sync_folders(self.folder.path(), &inner)?;
+        // Last: without its header a folder is no tablet.
+        self.inner().child(format!("{}.hdr", self.options.tablet_id)).write(&bytes)?;
         let all = || self.rowsets.iter().flat_map(|rowset| &rowset.segments);
         let summary = TabletSummary {
             rows: all().map(|segment| segment.rows).sum(),
             bytes: all().map(|segment| segment.bytes).sum(),
             segments: all().count() as u64,
             version: self.rowsets.last().map_or(0, |rowset| rowset.last_version),
-            folder: self.target.join(self.options.folder()),
+            folder: self.folder.target().child(self.options.folder()),
         };
-        self.folder.commit()?;
+        self.folder.finish()?;
         Ok(summary)
     }
-}
-
-/// Makes the entries of the folders from `inner` up to `root` durable.
-fn sync_folders(root: &Path, inner: &Path) -> Result<()> {
-    let mut at = Some(inner);
-    while let Some(folder) = at {
-        std::fs::File::open(folder).and_then(|file| file.sync_all()).at(
-            &folder.display().to_string(),
-            0,
-            "",
-        )?;
-        at = folder.parent().filter(|_| folder != root);
-    }
-    Ok(())
 }
