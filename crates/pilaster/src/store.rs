@@ -131,7 +131,10 @@ fn several_systems(folder: &Location, drivers: &[&'static dyn Driver]) -> Error 
         let is_here = |place: &&Location| place.is_folder().unwrap_or(false) && driver.is_store(place);
         let here = inside.iter().filter(is_here);
         let names: Vec<_> = here.map(|place| place.name().to_string_lossy().into_owned()).collect();
-        format!("{} in {}", driver.name(), names.join(", "))
+        match names.is_empty() {
+            true => format!("{} further below", driver.name()),
+            false => format!("{} in {}", driver.name(), names.join(", ")),
+        }
     };
     let places: Vec<_> = drivers.iter().map(place).collect();
     let message =

@@ -174,6 +174,26 @@ fn tables_of_several_systems_in_one_folder_are_all_found_and_never_one_for_all()
     }
 }
 
+/// A folder with files of its own and a tablet further below is no store by itself, but the folder above it has the tablet in it.
+#[test]
+#[cfg(all(feature = "kudu", feature = "doris"))]
+fn a_tablet_beside_files_does_not_speak_for_the_folder_above() {
+    let place = tempfile::tempdir().unwrap();
+    let top = place.path();
+    copy(&testdata("kudu").join("mixed/fs"), &top.join("k"));
+    copy(&testdata("doris").join("duplicate"), &top.join("d"));
+    let error = open(text(top)).unwrap_err().to_string();
+    assert!(error.ends_with("together: kudu in k; doris further below"), "{error}");
+    let entries = list(&[text(top)], &ListOptions::default().with_recursive(true)).unwrap();
+    for format in ["kudu tablet", "doris tablet"] {
+        assert!(entries.iter().any(|entry| entry.format.as_deref() == Some(format)), "{format}: {entries:?}");
+    }
+    // Notes hide nothing.
+    write(top, "e/README.md", "# tablets");
+    copy(&testdata("doris").join("duplicate/tablet"), &top.join("e/tablet"));
+    assert_eq!(rows(text(&top.join("e"))), 65);
+}
+
 #[test]
 #[cfg(all(feature = "kudu", feature = "carbondata"))]
 fn disks_and_stores_are_found_however_deep_and_what_lies_beside_them_too() {

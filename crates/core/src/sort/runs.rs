@@ -23,6 +23,8 @@ const MERGED_AT_ONCE: usize = 32;
 const RUN_BATCH_BYTES: std::ops::RangeInclusive<usize> = (4 << 10)..=(1 << 20);
 /// What the batches of runs that are merged may take at least, however little memory there is.
 const LEAST_MERGE_BYTES: usize = 1 << 20;
+/// How errors call the files of runs, which have no names.
+const WHAT: &str = "a temporary file of sorted rows";
 /// What is written and read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -155,7 +157,7 @@ impl Runs {
 
     fn writer(&self, first_key: Vec<u8>, level: u32) -> Result<RunWriter> {
         let folder = self.folder.display().to_string();
-        let file = unnamed_file(&self.folder)?;
+        let file = unnamed_file(&self.folder, WHAT)?;
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let writer = StreamWriter::try_new(file, &self.schema).map_err(|error| in_file(error, &folder))?;
         Ok(RunWriter { writer, first_key, level, batch_bytes: self.batch_bytes(), largest: 0, folder })
@@ -164,7 +166,7 @@ impl Runs {
 
 /// What the system says of a temporary file, which has no name of its own.
 fn failed(error: io::Error, folder: &str) -> Error {
-    let words = format!("a temporary file of sorted rows: {error}");
+    let words = format!("{WHAT}: {error}");
     Error::from(io::Error::new(error.kind(), words)).at(folder, 0, "")
 }
 

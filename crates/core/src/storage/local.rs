@@ -174,12 +174,13 @@ impl Storage for LocalStorage {
     }
 }
 
-/// A file in a folder of the local disk that has no name, and goes when it is closed: for what does not fit into memory.
+/// A file in a folder of the local disk that has no name, and goes when it is closed: for what does not fit into memory. Errors call it `what`.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Io`]
-pub fn unnamed_file(folder: &Path) -> Result<fs::File> {
-    tempfile::tempfile_in(folder).at(&folder.display().to_string(), 0, "")
+pub fn unnamed_file(folder: &Path, what: &str) -> Result<fs::File> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
+    tempfile::tempfile_in(folder).map_err(named).at(&folder.display().to_string(), 0, "")
 }
 
 /// A file gets a second name, since the first goes to the new file only when that is whole.

@@ -348,11 +348,27 @@ fn warning(place: &Location, message: impl Into<String>) -> Finding {
     }
 }
 
+/// Whether the metadata or segments of a tablet lie in this very folder.
+///
+/// # Errors
+/// If it cannot be listed.
+pub fn is_tablet_folder(folder: impl Into<Location>) -> Result<bool> {
+    let entries = folder.into().list()?;
+    let is_part = |name: &str| is_header(name) || is_segment_of_tablet(name);
+    Ok(entries.iter().any(|entry| entry.is_file() && entry.name().to_str().is_some_and(is_part)))
+}
+
+/// Whether a file beside folders is about them, and has no rows: notes and logs.
+fn is_note(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["md", "txt", "log", "html", "pdf"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
 /// Whether there is a tablet below `root`: its metadata, or segments of one in a folder that lies deeper. Segments in `root` itself are
 /// files, which can be read as they are.
 ///
-/// Where names of Doris's own lead to it, many folders are looked into; otherwise few, and none if files lie in `root`: then it
-/// is a folder of files, whatever lies deeper.
+/// Where names of Doris's own lead to it, many folders are looked into; otherwise few, and none if files other than notes lie in `root`:
+/// then it is a folder of files, whatever lies deeper.
 ///
 /// # Errors
 /// If none was found, and there may be one in a folder that cannot be listed.
@@ -377,7 +393,8 @@ pub fn has_tablets(root: impl Into<Location>) -> Result<bool> {
         if listing.files.iter().filter_map(text_of_name).any(is_tablet) {
             return Ok(true);
         }
-        let is_of_files = *is_of_files.get_or_insert(!listing.files.is_empty());
+        let is_data = |file: &Entry| text_of_name(file).is_none_or(|name| !is_note(name));
+        let is_of_files = *is_of_files.get_or_insert(listing.files.iter().any(is_data));
         for folder in listing.folders {
             let is_likely = folder.name().to_str().is_some_and(may_lead_to_tablets);
             let chance = if is_likely { Chance::Likely } else { Chance::Any };
@@ -468,6 +485,8 @@ mod tests {
     fn a_folder_of_files_is_one_whatever_lies_deeper() {
         let root = tempfile::tempdir().unwrap();
         tablet(root.path(), "backup/7/8");
+        fs::write(root.path().join("README.md"), b"a").unwrap();
+        assert!(has_tablets(root.path()).unwrap());
         fs::write(root.path().join("rows.csv"), b"a").unwrap();
         assert!(!has_tablets(root.path()).unwrap());
         tablet(root.path(), "data/1/7/8");

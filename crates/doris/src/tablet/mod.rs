@@ -45,7 +45,9 @@ mod write;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use any_bytes::parse_any_meta;
-pub use layout::{FoundTablets, TabletFolder, find_tablets, has_tablets, is_segment_of_tablet};
+pub use layout::{
+    FoundTablets, TabletFolder, find_tablets, has_tablets, is_segment_of_tablet, is_tablet_folder,
+};
 pub use meta::{RowsetMeta, TabletMeta, TabletState};
 pub use options::TabletOptions;
 pub use reader::TabletReader;

@@ -211,7 +211,7 @@ struct KeyFileWriter {
 
 impl KeyFileWriter {
     fn create(folder: &Path) -> Result<Self> {
-        let file = BufWriter::with_capacity(BUFFER_BYTES, unnamed_file(folder)?);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, unnamed_file(folder, "a temporary file of keys")?);
         Ok(Self { file, name: folder.display().to_string() })
     }
 

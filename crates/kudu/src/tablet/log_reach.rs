@@ -34,8 +34,9 @@ impl Replica {
     }
 
     /// Whether the log may end before changes that were flushed to one of these rowsets, of which no file tells how far they went: the
-    /// last store that the superblock calls flushed is in no COMMIT, or an entry is torn and none behind it is in a later store. (A rowset
-    /// that a compaction made can have a store of changes it caught up with, which no COMMIT names: nothing proves its rows either.)
+    /// last store that the superblock calls flushed is in no COMMIT though earlier ones are, or an entry is torn and none behind it is in a
+    /// later store. (A rowset that a compaction made can have a store of changes it caught up with; no COMMIT names any of its stores then,
+    /// and only a torn entry tells that one is missing.)
     /// A log that lost its end exactly behind an entry, in the middle of a store, looks like one that was never longer.
     pub(super) fn ends_before(&self, log: &Log, damaged: &BTreeSet<i64>) -> bool {
         if self.metadata_damage.is_some() {
@@ -53,9 +54,10 @@ impl Replica {
             let own = stores.iter().filter(|store| store.rs_id == Some(rowset.id));
             let newest = own.filter_map(|store| store.dms_id).max();
             let flushed = (rowset.last_durable_dms_id >= 0).then_some(rowset.last_durable_dms_id);
-            match flushed {
-                None => is_torn && newest.is_none() && !is_memory_later,
-                flushed => newest < flushed || (newest == flushed && is_torn),
+            match (newest, flushed) {
+                (None, None) => is_torn && !is_memory_later,
+                (None, Some(_)) => is_torn,
+                (newest, flushed) => newest < flushed || (newest == flushed && is_torn),
             }
         })
     }

@@ -11,7 +11,7 @@ use pilaster_core::{
     Absence, CallOption, Dataset, DatasetRef, Error, Finding, Location, Progress, Result, Severity,
     VerifyDepth, VerifyReport,
 };
-use pilaster_doris::tablet::{TabletFolder, TabletReader, has_tablets};
+use pilaster_doris::tablet::{TabletFolder, TabletReader, has_tablets, is_tablet_folder};
 
 use super::choice::{Candidate, Note};
 use super::opening::with_kind_of;
@@ -25,16 +25,13 @@ pub(super) fn is_store(folder: &Location) -> bool {
     has_tablets(folder).unwrap_or(false)
 }
 
-/// Whether all that is in a folder is a backend's or a tablet's: a storage root, whose tablets lie below `data`, or a folder in which
-/// no other leads to tablets.
+/// Whether all that is in a folder is a backend's or a tablet's: a storage root, whose tablets lie below `data`, or the folder of a tablet.
 pub(super) fn is_root(folder: &Location) -> bool {
     let is_folder = |place: &Location| place.is_folder().unwrap_or(false);
-    let leads_on =
-        |entry: pilaster_core::storage::Entry| entry.is_folder() && is_store(&folder.beside(entry.path()));
     let (data, meta) = (folder.child("data"), folder.child("meta"));
     is_store(folder)
         && (is_folder(&data) && (is_folder(&meta) || is_store(&data))
-            || !folder.list().is_ok_and(|entries| entries.into_iter().any(leads_on)))
+            || is_tablet_folder(folder).unwrap_or(false))
 }
 
 /// The tablets of some folders.
