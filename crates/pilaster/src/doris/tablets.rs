@@ -25,13 +25,21 @@ pub(super) fn is_store(folder: &Location) -> bool {
     has_tablets(folder).unwrap_or(false)
 }
 
-/// Whether all that is in a folder is a backend's or a tablet's: a storage root, whose tablets lie below `data`, or the folder of a tablet.
+/// Whether all that is in a folder is a backend's or a tablet's: a storage root, whose tablets lie below `data`, the folder of a tablet,
+/// or one in which there are only those.
 pub(super) fn is_root(folder: &Location) -> bool {
     let is_folder = |place: &Location| place.is_folder().unwrap_or(false);
+    let is_tablet = |place: &Location| is_tablet_folder(place).unwrap_or(false);
     let (data, meta) = (folder.child("data"), folder.child("meta"));
+    let holds_only_tablets = || {
+        let entries = folder.list().unwrap_or_default();
+        let mut folders = entries.iter().filter(|entry| entry.is_folder()).peekable();
+        folders.peek().is_some() && folders.all(|entry| is_tablet(&folder.beside(entry.path())))
+    };
     is_store(folder)
         && (is_folder(&data) && (is_folder(&meta) || is_store(&data))
-            || is_tablet_folder(folder).unwrap_or(false))
+            || is_tablet(folder)
+            || holds_only_tablets())
 }
 
 /// The tablets of some folders.
