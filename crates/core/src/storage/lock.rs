@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -47,7 +49,7 @@ impl Lock {
 
     /// A file at `path` that nobody else has made, which goes with the lock; `None` if there is one.
     pub(super) fn of_file(storage: Arc<dyn Storage>, path: &Path) -> Result<Option<Self>> {
-        match storage.replace_if(path, None, Bytes::new()) {
+        match storage.replace_if(path, None, Bytes::from(holder())) {
             Ok(()) => {
                 let lock = LockFile { storage, path: path.to_path_buf() };
                 Ok(Some(Self { _held: Held::File(lock) }))
@@ -56,6 +58,13 @@ impl Lock {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What no other lock says: a file that says the same is taken for one's own, of which the answer was lost.
+fn holder() -> String {
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("process {}, {time} ns, lock {}", std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed))
 }
 
 fn is_there(kind: &ErrorKind) -> bool {

@@ -56,8 +56,9 @@ impl NewFolder {
         }
         let is_free = match target.list() {
             Ok(entries) => entries.is_empty(),
-            Err(error) if is_not_found(&error) => true,
+            // Of a file a store of objects says that no folder of this name is there.
             Err(_) if target.is_file()? => false,
+            Err(error) if is_not_found(&error) => true,
             Err(error) => return Err(error),
         };
         if !is_free {

@@ -64,6 +64,7 @@ impl ConcatDataset {
     ///
     /// # Errors
     /// [`pilaster_core::ErrorKind::InvalidInput`] if a part has other columns than the first.
+    #[cfg(any(feature = "doris", feature = "carbondata"))]
     pub(crate) fn try_new(name: String, parts: Vec<DatasetRef>) -> Result<Self> {
         Self::of(name, parts, Vec::new())
     }
@@ -91,10 +92,10 @@ impl ConcatDataset {
         Ok(Self { name, parts, beside: Beside::default() })
     }
 
-    /// As [`ConcatDataset::try_new`], of what could be opened. Scans that go on over damage note the others as lost.
+    /// Joins what could be opened of `parts`. Scans that go on over damage note the others as lost.
     ///
     /// # Errors
-    /// The first error if nothing could be opened.
+    /// The first error if nothing could be opened, or as joining them.
     pub(crate) fn recovered(name: String, parts: Vec<Result<DatasetRef>>) -> Result<Self> {
         let (mut opened, mut unopened) = (Vec::with_capacity(parts.len()), Vec::new());
         for part in parts {
