@@ -77,11 +77,13 @@ impl PlannedPieces {
             Some(_) => tablet.key_columns().iter().all(is_given),
         };
         let pieces = match tasks {
-            None => tablet.units().to_vec(),
-            Some(tasks) => {
-                let pieces = self.pieces().get(tasks).unwrap_or_default();
+            // A tablet without segments is one task and no piece.
+            Some(tasks) if !self.is_one_task() => {
+                let pieces = self.pieces().get(tasks);
+                let pieces = pieces.ok_or_else(|| Error::internal("a task that was not planned"))?;
                 pieces.iter().map(|(piece, _)| piece.clone()).collect()
             }
+            _ => tablet.units().to_vec(),
         };
         match request.on_damage {
             OnDamage::Stop if is_seen => Ok(pieces),

@@ -106,7 +106,10 @@ impl PlannedScan for PlannedUnits {
 
     fn read(&self, tasks: Option<Range<usize>>, request: &ScanRequest) -> Result<BatchReader> {
         let units = match tasks {
-            Some(tasks) if !self.is_by_position => self.pieces()?.get(tasks).unwrap_or_default().to_vec(),
+            Some(tasks) if !self.is_by_position => {
+                let pieces = self.pieces()?.get(tasks);
+                pieces.ok_or_else(|| Error::internal("a task that was not planned"))?.to_vec()
+            }
             _ => self.units.iter().map(|of_tablet| of_tablet.unit.clone()).collect(),
         };
         let Inner { schema, snapshot, tablets, .. } = self.table.0.as_ref();

@@ -111,7 +111,10 @@ impl PlannedParts {
 
     /// What of each part some tasks are: from the first to the last that they touch.
     fn touched(&self, tasks: &Range<usize>) -> Result<Vec<Todo>> {
-        let (_, ends) = self.tasks()?;
+        let (spans, ends) = self.tasks()?;
+        if tasks.end > spans.len() {
+            return Err(Error::internal("a task that was not planned"));
+        }
         let first = ends.partition_point(|end| *end <= tasks.start);
         let mut start = first.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
         let mut todo = Vec::new();
